@@ -1,0 +1,129 @@
+// Service, EndpointSlice and Node as the Kubernetes API means them: only the fields that Penstock's semantics read, with the API's defaults
+// applied where a field was absent (GEN-004). Values are kept as text where judging them is the semantics room's work (an externalIP
+// that is no address must reach it, to be refused by name). Both sources, manifests and (later) the API server, fill these structs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace penstock::kube {
+
+struct ObjectMeta {
+    std::string namespace_name;  // "default" where a manifest names none; "" for cluster-scoped objects
+    std::string name;
+    std::string uid;                  // "" from manifests
+    std::string creation_timestamp;   // RFC 3339 as written; "" where absent, which sorts as oldest-unknown (see semantics/conflicts)
+    std::map<std::string, std::string> labels;
+    std::map<std::string, std::string> annotations;
+    bool operator==(const ObjectMeta&) const = default;
+};
+
+struct ServicePort {
+    std::string name;
+    std::string protocol = "TCP";
+    int64_t port = 0;        // any number the object carried; judged by semantics (SVC-010)
+    int64_t node_port = 0;   // 0: none
+    std::string target_port; // informative only (SVC-009)
+    bool operator==(const ServicePort&) const = default;
+};
+
+struct LoadBalancerIngress {
+    std::string ip;
+    std::string hostname;
+    std::string ip_mode;     // "", "VIP", "Proxy", or anything (LB-004)
+    struct PortStatus {
+        int64_t port = 0;
+        std::string protocol = "TCP";
+        std::string error;   // non-empty: written because the port could not be served (LB-006)
+        bool operator==(const PortStatus&) const = default;
+    };
+    std::vector<PortStatus> ports;
+    bool operator==(const LoadBalancerIngress&) const = default;
+};
+
+struct Service {
+    ObjectMeta meta;
+    std::string type = "ClusterIP";
+    std::string cluster_ip;                 // "" not allocated, "None" headless
+    std::vector<std::string> cluster_ips;
+    std::vector<std::string> ip_families;   // "IPv4", "IPv6"
+    std::vector<std::string> external_ips;
+    std::vector<ServicePort> ports;
+    std::map<std::string, std::string> selector;
+    std::string external_traffic_policy = "Cluster";
+    std::string internal_traffic_policy = "Cluster";
+    std::string session_affinity = "None";
+    int64_t affinity_timeout_s = 10800;
+    std::string load_balancer_ip;
+    std::string load_balancer_class;
+    std::vector<std::string> load_balancer_source_ranges;
+    std::optional<bool> allocate_load_balancer_node_ports;
+    int64_t health_check_node_port = 0;
+    bool publish_not_ready_addresses = false;
+    std::string external_name;
+    std::vector<LoadBalancerIngress> ingress;  // status.loadBalancer.ingress
+    bool operator==(const Service&) const = default;
+};
+
+struct EndpointPort {
+    std::string name;                  // "" where absent
+    std::string protocol = "TCP";
+    std::optional<int64_t> port;       // absent or null: "all ports", unsupported (EP-009)
+    bool operator==(const EndpointPort&) const = default;
+};
+
+struct Endpoint {
+    std::vector<std::string> addresses;
+    std::optional<bool> ready;         // null kept apart from false (EP-010)
+    std::optional<bool> serving;
+    std::optional<bool> terminating;
+    std::string node_name;
+    std::string zone;
+    std::string hostname;
+    std::vector<std::string> hints_for_zones;
+    std::vector<std::string> hints_for_nodes;
+    bool operator==(const Endpoint&) const = default;
+};
+
+struct EndpointSlice {
+    ObjectMeta meta;
+    std::string address_type;          // "IPv4", "IPv6", "FQDN", ...
+    std::vector<Endpoint> endpoints;
+    std::vector<EndpointPort> ports;
+    bool operator==(const EndpointSlice&) const = default;
+};
+
+struct NodeAddress {
+    std::string type;                  // "InternalIP", "ExternalIP", "Hostname", ...
+    std::string address;
+    bool operator==(const NodeAddress&) const = default;
+};
+
+struct Node {
+    ObjectMeta meta;
+    std::vector<NodeAddress> addresses;  // status.addresses
+    std::vector<std::string> pod_cidrs;  // spec.podCIDRs
+    bool ready = true;                   // the Ready condition is not False or Unknown
+    bool unschedulable = false;
+    bool operator==(const Node&) const = default;
+};
+
+// Identity of an object inside its kind.
+struct ObjectName {
+    std::string namespace_name;
+    std::string name;
+    auto operator<=>(const ObjectName&) const = default;
+};
+
+// Everything known at one moment, as either source left it. The input of semantics.
+struct ObjectSet {
+    std::map<ObjectName, Service> services;
+    std::map<ObjectName, EndpointSlice> slices;
+    std::map<std::string, Node> nodes;
+    bool operator==(const ObjectSet&) const = default;
+};
+
+}  // namespace penstock::kube

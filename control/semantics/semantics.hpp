@@ -1,0 +1,47 @@
+// Kubernetes Service semantics as one pure function: (Services, EndpointSlices, Nodes, gateway identity, policy) -> desired state. Everything
+// that the requirement sheet says about objects is decided here and tested as a table; nothing is remembered between calls, so the
+// order of events cannot matter (GEN-006). Any thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "control/kube/objects.hpp"
+#include "control/model/desired.hpp"
+
+namespace penstock::semantics {
+
+// What the operator decided for all Services; options of penstock-sync.
+struct Policy {
+    std::vector<Prefix> allowed_external_cidrs;  // XIP-006; empty allows none
+    std::vector<IpAddr> protected_addresses;     // never an external IP: the API server's address, for one
+    std::string own_proxy_name;                  // SVC-004; "" none
+    enum class VipScope : uint8_t { Default, Owned, All };
+    VipScope lb_vip_scope = VipScope::Default;   // LB-003: Default is `owned` in external mode and `all` in node mode
+    std::string lb_class = "penstock.io/gateway";  // LB-002
+    bool default_lb = false;                     // LB-002: a Service without a class is ours too
+    lb::SchedulerKind default_scheduler = lb::SchedulerKind::RoundRobin;
+    std::vector<Prefix> node_port_within;        // NODEPORT-002/003
+    bool node_port_primary_only = false;
+    bool source_ranges_compat_kube_proxy = false;  // SRC-003
+    bool operator==(const Policy&) const = default;
+};
+
+// A notice about an object that yields no service port to hang it on (a slice, a Node, an ExternalName with ports, ...).
+struct ObjectNotice {
+    std::string kind;  // "Service", "EndpointSlice", "Node"
+    kube::ObjectName object;
+    model::Notice notice;
+    auto operator<=>(const ObjectNotice&) const = default;
+};
+
+struct Outcome {
+    model::Desired desired;
+    std::vector<ObjectNotice> notices;  // sorted; every notice, those inside `desired` included, for logs and Events
+    bool operator==(const Outcome&) const = default;
+};
+
+[[nodiscard]] Outcome evaluate(const kube::ObjectSet& objects, const model::GatewayIdentity& gateway, const Policy& policy);
+
+}  // namespace penstock::semantics

@@ -1,0 +1,21 @@
+// Broken invariants stop the program: PENSTOCK_CHECK always (start-up and control paths), PENSTOCK_ASSERT in debug, test and fuzz
+// builds only (packet path). Neither is for input, which gets a Result, nor for packets, which get a Verdict.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace penstock::detail {
+[[noreturn]] inline void check_failed(const char* claim, const char* file, int line) {
+    std::fprintf(stderr, "%s:%d: broken invariant: %s\n", file, line, claim);
+    std::abort();
+}
+}  // namespace penstock::detail
+
+#define PENSTOCK_CHECK(claim) ((claim) ? static_cast<void>(0) : ::penstock::detail::check_failed(#claim, __FILE__, __LINE__))
+
+#ifdef NDEBUG
+#define PENSTOCK_ASSERT(claim) static_cast<void>(0)
+#else
+#define PENSTOCK_ASSERT(claim) PENSTOCK_CHECK(claim)
+#endif

@@ -1,0 +1,24 @@
+// What the packet path asks of the processor: cache lines, prefetches, and a hint to inline.
+#pragma once
+
+#include <cstddef>
+
+#define PENSTOCK_ALWAYS_INLINE inline __attribute__((always_inline))
+#define PENSTOCK_NOINLINE __attribute__((noinline))
+
+namespace penstock {
+
+// x86-64 and the arm64 servers that DPDK runs on; DPDK's own RTE_CACHE_LINE_SIZE on x86.
+inline constexpr size_t kCacheLine = 64;
+
+PENSTOCK_ALWAYS_INLINE void prefetch_read(const void* address) noexcept { __builtin_prefetch(address, 0, 3); }
+PENSTOCK_ALWAYS_INLINE void prefetch_write(const void* address) noexcept { __builtin_prefetch(address, 1, 3); }
+
+// For a bounded spin only: tells a sibling hyper-thread that this one waits.
+PENSTOCK_ALWAYS_INLINE void relax() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace penstock

@@ -1,0 +1,32 @@
+// Strong ids: a ServiceId is not a BackendId, and neither is a bare integer. Ids are dense (they index arrays sized by limits.hpp) and
+// stable over configurations: the same service port keeps its id, so that flows, counters and scheduler state survive a change.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+
+namespace penstock {
+
+template <typename Tag, typename Rep>
+struct Id {
+    Rep value = kNone;
+    static constexpr Rep kNone = static_cast<Rep>(~Rep{0});
+    constexpr bool is_set() const noexcept { return value != kNone; }
+    constexpr bool operator==(const Id&) const = default;
+    constexpr auto operator<=>(const Id&) const = default;
+};
+
+using ServiceId = Id<struct ServiceTag, uint32_t>;       // one service port: (namespace, service, port name, protocol)
+using BackendId = Id<struct BackendTag, uint32_t>;       // one endpoint of one service port: (service port, address, port)
+using WorkerId = Id<struct WorkerTag, uint8_t>;          // 0 .. workers-1
+using NicPortId = Id<struct NicPortTag, uint8_t>;        // 0 .. ports-1, in the order of the --port options; also the DPDK port's index here
+using NeighbourId = Id<struct NeighbourTag, uint32_t>;   // a (NicPort, address) next hop; stable while it is known
+using ConnectionIndex = Id<struct ConnectionTag, uint32_t>;  // an entry of one worker's connection table
+
+}  // namespace penstock
+
+template <typename Tag, typename Rep>
+struct std::hash<penstock::Id<Tag, Rep>> {
+    size_t operator()(const penstock::Id<Tag, Rep>& id) const noexcept { return std::hash<Rep>{}(id.value); }
+};

@@ -1,0 +1,38 @@
+// Time is an argument, never asked for: the poll loop reads the TSC once a burst and hands it down, and a test hands down what it likes.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+namespace penstock {
+
+// A length of time in TSC ticks.
+struct TscTicks {
+    uint64_t value = 0;
+    constexpr auto operator<=>(const TscTicks&) const = default;
+};
+
+// A moment: TSC ticks since an origin that only this boot knows. Never 0 in a running worker, so 0 can mean "never".
+struct TscTime {
+    uint64_t value = 0;
+    constexpr auto operator<=>(const TscTime&) const = default;
+    constexpr TscTime operator+(TscTicks ticks) const noexcept { return {value + ticks.value}; }
+};
+
+// Ticks since `earlier`; 0 where the two came from cores whose counters differ by a little and the order appears reversed.
+constexpr TscTicks ticks_between(TscTime earlier, TscTime later) noexcept {
+    return {later.value > earlier.value ? later.value - earlier.value : 0};
+}
+constexpr bool is_idle_past(TscTime last_seen, TscTime now, TscTicks limit) noexcept { return ticks_between(last_seen, now) > limit; }
+
+// Converts between ticks and units of time for one machine.
+struct TscRate {
+    uint64_t hz = 1'000'000'000;  // ticks a second; a test's default makes one tick one nanosecond
+    constexpr TscTicks seconds(uint64_t n) const noexcept { return {n * hz}; }
+    constexpr TscTicks milliseconds(uint64_t n) const noexcept { return {n * (hz / 1000)}; }
+    constexpr TscTicks microseconds(uint64_t n) const noexcept { return {n * (hz / 1'000'000)}; }
+    constexpr uint64_t to_milliseconds(TscTicks ticks) const noexcept { return ticks.value / (hz / 1000); }
+    constexpr uint64_t to_seconds(TscTicks ticks) const noexcept { return ticks.value / hz; }
+};
+
+}  // namespace penstock

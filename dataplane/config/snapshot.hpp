@@ -1,0 +1,21 @@
+// The immutable value that workers read: everything that decides what happens to a packet and is not a flow. A change makes a new
+// Snapshot that shares the parts that stayed; publish.hpp swaps the pointer and frees the old one after every worker has passed on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "dataplane/lb/service_table.hpp"
+#include "dataplane/nat/snat_config.hpp"
+#include "dataplane/route/route_table.hpp"
+
+namespace penstock::config {
+
+struct Snapshot {
+    uint64_t generation = 0;  // counts publications since start; workers retry what waits for next hops when it moves
+    std::shared_ptr<const lb::ServiceTable> services = std::make_shared<lb::ServiceTable>();
+    std::shared_ptr<const route::RouteTable> routes = std::make_shared<route::RouteTable>();
+    std::shared_ptr<const nat::SnatConfig> snat = std::make_shared<nat::SnatConfig>();
+};
+
+}  // namespace penstock::config

@@ -1,0 +1,95 @@
+// Where packets leave: routes and neighbours as Linux knows them through the TAP twins, and the gateway's own addresses. Immutable once
+// published. Filled from netlink (drivers/netlink_mirror); Penstock resolves nothing itself.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/ip.hpp"
+#include "dataplane/base/result.hpp"
+
+namespace penstock::route {
+
+// A route of the main table whose output device is a TAP twin.
+struct Route {
+    Prefix destination;
+    NicPortId egress;
+    std::optional<IpAddr> gateway;  // absent: the destination is on the link
+    uint32_t metric = 0;            // lower wins between equal prefixes
+    bool operator==(const Route&) const = default;
+};
+
+// Linux's neighbour states as far as they matter here.
+enum class NeighbourState : uint8_t {
+    Resolving,  // asked, no answer yet
+    Reachable,  // usable (also: permanent, noarp)
+    Stale,      // usable; re-confirmed when used (delay and probe included)
+    Failed,     // the kernel gave up; asked again after a pause
+};
+[[nodiscard]] const char* to_string(NeighbourState state) noexcept;
+
+struct Neighbour {
+    NeighbourId id;  // stable while the (port, address) is known
+    NicPortId port;
+    IpAddr address;
+    MacAddr mac;
+    NeighbourState state = NeighbourState::Resolving;
+    [[nodiscard]] bool is_usable() const noexcept { return state == NeighbourState::Reachable || state == NeighbourState::Stale; }
+    bool operator==(const Neighbour&) const = default;
+};
+
+// An address on a TAP twin: packets to it that are nobody's flow go to the host.
+struct LocalAddress {
+    NicPortId port;
+    IpAddr address;
+    uint8_t prefix_length = 0;
+    bool operator==(const LocalAddress&) const = default;
+};
+
+// The NicPort's own Ethernet address and MTU, for the outgoing header.
+struct EgressPort {
+    NicPortId id;
+    MacAddr mac;
+    uint16_t mtu = 1500;  // IP bytes
+    bool link_up = true;
+    bool operator==(const EgressPort&) const = default;
+};
+
+// How one destination leaves.
+struct NextHop {
+    NicPortId egress;
+    IpAddr address;                         // the gateway, or the destination itself
+    const Neighbour* neighbour = nullptr;   // null: Linux has not been asked yet
+};
+
+class RouteTable {
+   public:
+    RouteTable() = default;  // no routes: everything ends in NoRoute
+
+    // Duplicate prefixes are settled by metric, then by lower egress id. Control thread.
+    static std::shared_ptr<const RouteTable> build(std::vector<Route> routes, std::vector<Neighbour> neighbours,
+                                                   std::vector<LocalAddress> addresses, std::vector<EgressPort> ports);
+
+    // Longest prefix match, then the neighbour. Empty: no route. Any worker; IPv4 in at most two dependent reads plus the neighbour's.
+    [[nodiscard]] std::optional<NextHop> next_hop(const IpAddr& destination) const noexcept;
+    // An address of the gateway host itself, on any twin (broadcast addresses of the twins' prefixes included).
+    [[nodiscard]] bool is_local(const IpAddr& address) const noexcept;
+    [[nodiscard]] const EgressPort* port(NicPortId id) const noexcept;
+
+    [[nodiscard]] const std::vector<Route>& routes() const noexcept { return routes_; }
+    [[nodiscard]] const std::vector<Neighbour>& neighbours() const noexcept { return neighbours_; }
+    [[nodiscard]] const std::vector<LocalAddress>& addresses() const noexcept { return addresses_; }
+    [[nodiscard]] const std::vector<EgressPort>& ports() const noexcept { return ports_; }
+
+   private:
+    // Further layout is the implementer's: see route_table.cpp.
+    std::vector<Route> routes_;
+    std::vector<Neighbour> neighbours_;
+    std::vector<LocalAddress> addresses_;
+    std::vector<EgressPort> ports_;
+};
+
+}  // namespace penstock::route
