@@ -1,0 +1,97 @@
+// The reader's side of the workers: counters by summing, connections by generation check, and `explain`, which is the pipeline run dry.
+// Any control thread; nothing here stops or slows a worker, takes a lock that a worker takes, or writes what a worker reads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/ip.hpp"
+#include "dataplane/packet/flow_key.hpp"
+#include "dataplane/stats/counters.hpp"
+
+namespace penstock::worker {
+
+class WorkerSet;
+
+// A whole copy of one table entry.
+struct ConnectionView {
+    packet::FlowKey forward;   // client -> frontend
+    packet::FlowKey reverse;   // backend -> SNAT address, or -> client where the source is kept
+    ServiceId service;
+    BackendId backend;
+    WorkerId worker;
+    bool source_kept = false;
+    const char* state = "";    // "established", "one-way", ...
+    uint64_t age_ms = 0;
+    uint64_t idle_ms = 0;
+    uint64_t expires_ms = 0;   // if nothing more arrives
+};
+
+struct ServiceTotals {
+    uint64_t new_flows = 0, forward_packets = 0, forward_bytes = 0, reverse_packets = 0, reverse_bytes = 0;
+    uint64_t rejected = 0, dropped = 0, connections = 0;
+};
+struct BackendTotals {
+    uint64_t new_flows = 0, connections = 0;
+};
+
+struct WorkerView {
+    WorkerId id;
+    unsigned cpu = 0;
+    uint32_t connections = 0;
+    uint32_t connections_max = 0;
+    uint64_t generation = 0;  // of the snapshot its last burst used
+    double busy_ratio = 0;    // share of ticks since start in rounds that found something
+};
+
+// A packet to be explained: a TCP SYN (or mid-stream ACK) or a UDP datagram.
+struct ExplainQuery {
+    packet::FlowKey key;
+    NicPortId port{0};
+    WorkerId receiver{0};     // the worker whose queue it arrives on
+    bool tcp_not_syn = false;
+};
+
+struct ExplainStep {
+    std::string stage;    // receive, classify, owner, connection, service, admit, schedule, snat, route, neighbour
+    std::string finding;  // one sentence
+};
+
+struct Explanation {
+    std::vector<ExplainStep> steps;
+    std::string verdict;               // transmit, punt, hold, reject, drop
+    std::optional<DropReason> reason;  // for drop, and for a reject that the packet itself forbids
+    std::optional<packet::FlowKey> leaves_as;
+    NicPortId egress;
+    std::optional<IpAddr> next_hop;
+    std::optional<MacAddr> next_hop_mac;
+};
+
+class Inspector {
+   public:
+    explicit Inspector(const WorkerSet& workers) : workers_(&workers) {}
+
+    [[nodiscard]] uint32_t workers() const;
+    [[nodiscard]] WorkerView worker(WorkerId id) const;
+    [[nodiscard]] uint64_t counter(WorkerId id, stats::Counter counter) const;
+    [[nodiscard]] uint64_t drops(WorkerId id, DropReason reason) const;
+    [[nodiscard]] ServiceTotals service(ServiceId id) const;
+    [[nodiscard]] BackendTotals backend(BackendId id) const;
+    // Milliseconds since a worker last sent through the neighbour; empty: never, or not since it became known.
+    [[nodiscard]] std::optional<uint64_t> neighbour_idle_ms(NeighbourId id) const;
+
+    // Calls `visit` for each live connection until it answers false. Entries that change while they are read are read again.
+    void for_each_connection(const std::function<bool(const ConnectionView&)>& visit) const;
+
+    // What would happen to this packet now. Takes nothing, sends nothing, counts nothing.
+    [[nodiscard]] Explanation explain(const ExplainQuery& query) const;
+
+   private:
+    const WorkerSet* workers_;
+};
+
+}  // namespace penstock::worker

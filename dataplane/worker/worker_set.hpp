@@ -1,0 +1,87 @@
+// All workers of the process: memory taken at start, lcores launched, snapshots published to them, and the rings between them and the one
+// thread that does the twins' I/O. Control threads only; which one is said at each function.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dataplane/base/hash.hpp"
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/ip.hpp"
+#include "dataplane/base/limits.hpp"
+#include "dataplane/base/result.hpp"
+#include "dataplane/base/time.hpp"
+#include "dataplane/config/snapshot.hpp"
+#include "dataplane/worker/inspect.hpp"
+
+struct rte_mbuf;
+
+namespace penstock::worker {
+
+// What a worker must know of a NicPort; plain data, filled by drivers.
+struct PortPlan {
+    NicPortId id;
+    uint16_t dpdk_port = 0;
+    uint16_t rx_queues = 1;   // queue q is polled by worker q % workers
+    uint16_t tx_queues = 1;   // worker w sends on queue w; where there are fewer queues than workers, workers without one pass packets on
+                              // to worker w % tx_queues, which sends for them
+    bool flow_stays_on_queue = false;  // the port promises that a flow's packets always arrive on one queue (PortPromise)
+    bool rx_checksum_checked = false;  // the NIC verifies IPv4 header checksums on receipt
+    MacAddr mac;
+};
+
+struct WorkerSetOptions {
+    std::vector<unsigned> lcores;  // one EAL lcore per worker
+    std::vector<unsigned> cpus;    // the CPU behind each lcore, for people
+    uint32_t connections_per_worker = limits::kConnectionsDefault;
+    std::vector<PortPlan> ports;
+    HashKey secret = HashKey::random();
+};
+
+// A next hop that a worker needs and Linux has not resolved (or should re-confirm).
+struct NeighbourRequest {
+    NicPortId egress;
+    IpAddr address;
+};
+
+class WorkerSet {
+   public:
+    // Takes all memory, publishes `initial`, launches the workers. Exhausted names what did not fit.
+    static Result<std::unique_ptr<WorkerSet>> start(WorkerSetOptions options, std::unique_ptr<const config::Snapshot> initial);
+    ~WorkerSet();  // stops and joins the workers, frees every packet still held
+    WorkerSet(const WorkerSet&) = delete;
+    WorkerSet& operator=(const WorkerSet&) = delete;
+
+    // Asks the workers to leave their loops and waits. Idempotent.
+    void stop();
+
+    // Makes `next` what workers read and frees the predecessor; blocks until every worker has passed a quiescent point. One control
+    // thread at a time. Sets `next->generation` itself: the caller's value is ignored.
+    void publish(std::unique_ptr<config::Snapshot> next);
+    // The snapshot in force, kept alive by the handle: for compile, status and explain. Any control thread; does not delay publish()
+    // for longer than copying three shared pointers.
+    [[nodiscard]] config::Snapshot current() const;
+
+    // Twin I/O thread: packets for Linux that arrived on `port`. The caller owns them. Returns how many were written to `out`.
+    size_t take_punted(NicPortId port, std::span<rte_mbuf*> out);
+    // Twin I/O thread: whole frames from Linux to leave through `port`. Returns how many were taken; the rest stays the caller's.
+    size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames);
+    // Twin I/O thread: counts a frame that the twin refused (DropReason::PuntFailed) or that did not fit (HostFrameInvalid).
+    void count_host_drop(DropReason reason, uint64_t packets = 1);
+
+    // Control thread: the next resolution that a worker waits for.
+    std::optional<NeighbourRequest> take_neighbour_request();
+
+    [[nodiscard]] Inspector inspect() const { return Inspector(*this); }
+
+   private:
+    friend class Inspector;
+    struct Impl;
+    explicit WorkerSet(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock::worker
