@@ -48,6 +48,10 @@ struct Service {
     ObjectMeta meta;
     std::string type = "ClusterIP";
     std::string cluster_ip;                 // "" not allocated, "None" headless
+    // An empty cluster_ip means "not yet" where an API server will fill it in, and then nothing is served (SVC-002). A manifest that leaves
+    // the field out has no such server behind it: false, and the Service is served on its other frontends. A manifest that says
+    // `clusterIP: ""` was copied from a server that had not allocated yet: true.
+    bool awaits_cluster_ip = true;
     std::vector<std::string> cluster_ips;
     std::vector<std::string> ip_families;   // "IPv4", "IPv6"
     std::vector<std::string> external_ips;
