@@ -1,0 +1,34 @@
+// A --port device as the operator writes it: a PCI address ("0000:03:00.0", arguments may follow) or a vdev string
+// ("net_af_packet0,iface=veth0"). Pure: taking it apart, completing it, putting it together.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "dataplane/base/result.hpp"
+
+namespace penstock::drivers {
+
+struct DeviceString {
+    std::string name;    // "0000:03:00.0" or "net_af_packet0"
+    std::string driver;  // "net_af_packet"; "" for a PCI device, whose driver is known after probing
+    bool is_pci = false;
+    std::vector<std::pair<std::string, std::string>> arguments;  // in the order given
+
+    // InvalidArgument: neither a PCI address nor a vdev name, an argument without a value, or a vdev that needs an interface without one.
+    static Result<DeviceString> parse(std::string_view text);
+
+    [[nodiscard]] const std::string* argument(std::string_view key) const noexcept;
+    // Adds the argument where the operator gave none; true where it was added.
+    bool complete(std::string_view key, std::string value);
+    // What follows the name in EAL's devargs: "iface=veth0,qpairs=2".
+    [[nodiscard]] std::string arguments_text() const;
+    [[nodiscard]] std::string to_string() const;
+
+    // The Linux interface that the device takes its frames from, which is what a lock and a guard are about. "" where there is none.
+    [[nodiscard]] std::string kernel_interface() const;
+};
+
+}  // namespace penstock::drivers

@@ -1,0 +1,73 @@
+// Linux's routes, neighbours and addresses on the twins, as the workers' route table wants them. Linux decides; this only listens, and
+// asks the kernel to resolve what a worker waits for.
+//
+// Neighbours and links are followed message by message. Routes and addresses are read anew after any change to them: the kernel
+// does not announce every loss (a link that goes down takes its IPv4 routes with it in silence, a replaced route is not said to be gone),
+// and rebuilding the lookup table costs as much as the reading. Changes are gathered for a few milliseconds, so that a routing daemon's
+// thousand messages are one new table. When the kernel says that messages were lost (ENOBUFS), everything is read anew.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/ip.hpp"
+#include "dataplane/base/result.hpp"
+#include "dataplane/route/route_table.hpp"
+#include "drivers/notice.hpp"
+
+namespace penstock::drivers {
+
+// The arguments of route::RouteTable::build().
+struct MirroredState {
+    std::vector<route::Route> routes;          // of a multipath route: its first hop that is a twin
+    std::vector<route::Neighbour> neighbours;  // sorted by id
+    std::vector<route::LocalAddress> addresses;
+    std::vector<route::EgressPort> ports;  // in NicPort order
+};
+
+struct MirrorChange {
+    bool forwarding = false;  // a route, an address, a link, a MAC, or whether a neighbour is usable: workers must hear of it now
+    bool states = false;      // only a neighbour's state among equals (reachable, stale): for status, and for re-confirming
+    [[nodiscard]] bool any() const noexcept { return forwarding || states; }
+};
+
+class NetlinkMirror {
+ public:
+    using Clock = std::chrono::steady_clock;
+    struct Twin {
+        NicPortId port;
+        std::string name;
+    };
+
+    // Subscribes, then reads everything once; state() is complete afterwards. NotFound: a twin does not exist.
+    static Result<std::unique_ptr<NetlinkMirror>> open(const std::vector<Twin>& twins, const NoticeSink& sink);
+    ~NetlinkMirror();
+    NetlinkMirror(const NetlinkMirror&) = delete;
+    NetlinkMirror& operator=(const NetlinkMirror&) = delete;
+
+    [[nodiscard]] int fd() const noexcept;  // readable when the kernel has something to say
+
+    // Hears the kernel out. Says what changed in state() since the last call that said so; gathers for a few milliseconds first, so call it
+    // at least that often while something is pending, not only when fd() is readable. Never blocks for longer than a dump takes.
+    MirrorChange poll(Clock::time_point now);
+
+    [[nodiscard]] const MirroredState& state() const noexcept;
+
+    // Asks the kernel for the MAC of a next hop (NTF_USE): it sends ARP or ND through the twin at once. Asked again for the same address
+    // within a second, or within three after it failed, it does nothing.
+    void resolve(NicPortId port, const IpAddr& address, Clock::time_point now);
+    // A next hop that workers send to. The kernel sees no flow traffic and would let it go stale unasked; if it is stale, this makes the
+    // kernel probe it. While the probe runs its MAC stays in use.
+    void confirm(const route::Neighbour& neighbour, Clock::time_point now);
+
+ private:
+    struct Impl;
+    explicit NetlinkMirror(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock::drivers

@@ -1,0 +1,101 @@
+// A NicPort: one DPDK port, from the device string of the command line to frames on its queues. Life: probe -> configure -> start -> stop
+// -> destruction. What was asked of the device, what it granted and what it is known for end up in NicPortFacts, for status and for the
+// worker room's PortPlan.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/ip.hpp"
+#include "dataplane/base/result.hpp"
+#include "drivers/capabilities.hpp"
+#include "drivers/device_string.hpp"
+#include "drivers/ingress_guard.hpp"
+#include "drivers/interface_address.hpp"
+#include "drivers/mempool.hpp"
+#include "drivers/notice.hpp"
+#include "drivers/port_lock.hpp"
+#include "drivers/steering_plan.hpp"
+
+struct rte_mempool;
+
+namespace penstock::drivers {
+
+struct NicPortOptions {
+    std::string device;                       // "0000:03:00.0" or "net_af_packet0,iface=veth0"
+    std::string twin_name;                    // the TAP twin's interface name
+    std::vector<InterfaceAddress> addresses;  // for the twin
+    uint16_t mtu = 1500;                      // IP bytes
+    unsigned rx_queues = 1;                   // wanted: one per worker
+    unsigned tx_queues = 1;                   // wanted: one per worker
+    std::string lock_directory = "/run/penstock";
+};
+
+struct NicPortFacts {
+    NicPortId id;
+    uint16_t dpdk_port = 0;
+    std::string name;       // of the device: "0000:03:00.0", "net_af_packet0"
+    std::string driver;     // "net_af_packet"
+    std::string interface;  // the Linux interface underneath; "" where there is none
+    MacAddr mac;
+    int socket = -1;
+    uint16_t mtu = 1500;
+    uint16_t rx_queues = 1;  // granted; may be fewer than workers
+    uint16_t tx_queues = 1;  // granted; may be fewer than workers: then some worker sends for others
+    uint16_t rx_descriptors = 0;
+    uint16_t tx_descriptors = 0;
+    std::vector<std::string> offloads;  // granted: "rx-ipv4-cksum", "tx-udp-cksum", "rss", ...
+    bool rx_checksum_checked = false;   // IPv4 header checksums are verified on receipt
+    SteeringPlan steering;
+};
+
+struct NicPortCounters {
+    uint64_t rx_packets = 0, rx_bytes = 0, tx_packets = 0, tx_bytes = 0;
+    uint64_t rx_missed = 0;  // dropped because no buffer or descriptor was free, before a worker could see them
+    uint64_t rx_errors = 0;
+    uint64_t tx_errors = 0;
+};
+
+class NicPort {
+ public:
+    // Takes the port's lock, prepares the Linux interface underneath (guard, MTU), brings the device to life and asks what it can do.
+    // Errors name the device and the rule. Main thread, after Eal::start().
+    static Result<std::unique_ptr<NicPort>> probe(NicPortId id, const NicPortOptions& options, const NoticeSink& sink);
+    ~NicPort();  // stops, closes and removes the device, then lifts the guard
+    NicPort(const NicPort&) = delete;
+    NicPort& operator=(const NicPort&) = delete;
+
+    // What this port needs of the pool of its socket.
+    void add_demand(MempoolDemand& demand) const;
+    // Queues, offloads, RSS, MTU. `workers` decides about the steering plan.
+    Status configure(rte_mempool* pool, unsigned workers);
+    Status start();
+    void stop();  // no worker may poll any more; idempotent
+
+    [[nodiscard]] const NicPortFacts& facts() const noexcept { return facts_; }
+    [[nodiscard]] const NicPortOptions& options() const noexcept { return options_; }
+    [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
+    [[nodiscard]] NicPortCounters counters() const;  // any control thread
+    [[nodiscard]] bool link_up() const;              // any control thread; does not wait
+
+ private:
+    NicPort() = default;
+    Status ask_capabilities();
+    Status set_up_queues(rte_mempool* pool);
+
+    NicPortOptions options_;
+    NicPortFacts facts_;
+    Capabilities capabilities_;
+    const PmdProfile* profile_ = nullptr;
+    DeviceString device_;
+    NoticeSink sink_;
+    PortLock lock_;
+    std::unique_ptr<IngressGuard> guard_;
+    bool probed_ = false;
+    bool started_ = false;
+};
+
+}  // namespace penstock::drivers

@@ -1,0 +1,60 @@
+// The Linux face of a NicPort: a TAP interface with the same MAC and MTU that carries the gateway's addresses. What is not a flow of ours
+// is written here and Linux sees it as if it had come from the NIC; what Linux sends here leaves through the NIC. So `ip`, FRR and ping
+// work as on any interface. It lives as long as the process: the kernel removes it with its descriptor.
+#pragma once
+
+#include <sys/types.h>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dataplane/base/ip.hpp"
+#include "dataplane/base/result.hpp"
+#include "drivers/interface_address.hpp"
+
+struct iovec;
+
+namespace penstock::drivers {
+
+struct TapTwinOptions {
+    std::string name;
+    MacAddr mac;
+    uint16_t mtu = 1500;
+    std::vector<InterfaceAddress> addresses;
+};
+
+class TapTwin {
+ public:
+    // Makes the interface, without offloads (so that every checksum Linux writes is complete and no frame exceeds the MTU), gives it MAC,
+    // MTU and addresses (without duplicate address detection: the addresses must serve at once) and sets it up. AlreadyExists: an
+    // interface of that name is there already; it is somebody else's and stays untouched.
+    static Result<std::unique_ptr<TapTwin>> open(const TapTwinOptions& options);
+    ~TapTwin();
+    TapTwin(const TapTwin&) = delete;
+    TapTwin& operator=(const TapTwin&) = delete;
+
+    // A frame that Linux sent; its length, 0 when there is none. Never blocks. A frame longer than `room` is cut to it by the kernel,
+    // so room is MTU and Ethernet header at least.
+    [[nodiscard]] ssize_t read(std::span<uint8_t> room) noexcept;
+    // Gives Linux a frame. False where it refused: interface down, out of memory.
+    [[nodiscard]] bool write(std::span<const iovec> pieces) noexcept;
+
+    // Lets Linux see the NIC's link: without carrier it withdraws the twin's routes.
+    void set_carrier(bool up) noexcept;
+
+    [[nodiscard]] int fd() const noexcept { return fd_; }  // readable when Linux has sent something
+    [[nodiscard]] int ifindex() const noexcept { return ifindex_; }
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+ private:
+    TapTwin() = default;
+    Status give_face(const TapTwinOptions& options);
+    int fd_ = -1;
+    int ifindex_ = 0;
+    std::string name_;
+    bool carrier_ = true;
+};
+
+}  // namespace penstock::drivers
