@@ -35,11 +35,13 @@ struct Endpoint {
     auto operator<=>(const Endpoint&) const = default;
 };
 
-// The endpoints that one traffic policy lets a new flow choose from.
+// The endpoints of one family that one traffic policy lets a new flow choose from. Frontend and endpoint are always of one family
+// (DUAL-002), so a dual-stack Service has a set for each.
 struct BackendSet {
     std::vector<Endpoint> endpoints;  // sorted, unique by (address, port)
     lb::SourceMode source = lb::SourceMode::Translate;
     lb::EmptyAction when_empty = lb::EmptyAction::Reject;
+    IpFamily family = IpFamily::V4;  // of every endpoint, and of every frontend that points here
     bool operator==(const BackendSet&) const = default;
 };
 
@@ -58,11 +60,11 @@ struct NodePortAddresses {
 
 struct Frontend {
     lb::FrontendClass cls = lb::FrontendClass::ExternalIp;
-    IpAddr address;          // not used for NodePort
+    IpAddr address;                  // not used for NodePort
     IpFamily family = IpFamily::V4;  // the family served: that of `address`, or of the Service for NodePort
     L4Port port = 0;
-    uint8_t set = 0;         // index into Service::sets
-    bool filtered = false;   // Service::source_ranges apply
+    uint8_t set = 0;        // index into Service::sets; the set of the same family
+    bool filtered = false;  // Service::source_ranges apply
     bool operator==(const Frontend&) const = default;
 };
 
@@ -81,10 +83,11 @@ struct Service {
     ServiceKey key;
     L4Port service_port = 0;  // spec.ports[].port, for people
     lb::SchedulerKind scheduler = lb::SchedulerKind::RoundRobin;
-    std::vector<BackendSet> sets;         // [0] external policy; later [1] internal policy
-    std::vector<Frontend> frontends;      // sorted; may be empty (refused, lost a conflict)
-    std::vector<Prefix> source_ranges;    // sorted; who may open flows to filtered frontends; empty: nobody
-    std::vector<Notice> notices;          // sorted; about this port or its whole Service
+    // One for each (policy, family), never empty. The external policy's come first: IPv4's where the Service has that family, then IPv6's.
+    std::vector<BackendSet> sets;
+    std::vector<Frontend> frontends;    // sorted; may be empty (refused, lost a conflict)
+    std::vector<Prefix> source_ranges;  // sorted; who may open flows to filtered frontends; empty: nobody
+    std::vector<Notice> notices;        // sorted; about this port or its whole Service
     bool operator==(const Service&) const = default;
 };
 
@@ -100,10 +103,10 @@ enum class GatewayMode : uint8_t { Node, External };
 
 // One address of a TAP twin.
 struct PortAddress {
-    std::string port_name;   // the twin's interface name
+    std::string port_name;  // the twin's interface name
     IpAddr address;
     uint8_t prefix_length = 0;
-    bool configured = false; // given with the port in penstockd's options, not added to the twin afterwards
+    bool configured = false;  // given with the port in penstockd's options, not added to the twin afterwards
     auto operator<=>(const PortAddress&) const = default;
 };
 
@@ -111,7 +114,7 @@ struct PortAddress {
 struct GatewayIdentity {
     std::string gateway_name;
     GatewayMode mode = GatewayMode::External;
-    std::string node_name;   // node mode: the Node object this gateway is; "" in external mode
+    std::string node_name;  // node mode: the Node object this gateway is; "" in external mode
     std::map<std::string, std::string> labels;
     std::vector<PortAddress> addresses;  // sorted
     bool operator==(const GatewayIdentity&) const = default;
