@@ -1,0 +1,69 @@
+// One connection: the entry that owns both flows. The two keys hold the whole translation, so nothing about it is stored twice: a forward
+// packet leaves as reverse.reversed(), a reverse packet as forward.reversed().
+//
+//                client -> frontend                 SNAT (or client) -> backend
+//   forward key  ------------------>   [gateway]   ---------------------------->  reverse.reversed()
+//                <------------------               <----------------------------
+//             forward.reversed()                      reverse key: backend -> SNAT
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/time.hpp"
+#include "dataplane/packet/flow_key.hpp"
+
+namespace penstock::conn {
+
+// Forward: as the connection's first packet went.
+enum class Direction : uint8_t { Forward = 0, Reverse = 1 };
+
+// Where a TCP connection stands as its packets passed the gateway. tcp_state.hpp holds the transitions.
+enum class TcpState : uint8_t {
+    SynSent,      // the client's SYN has passed
+    SynReceived,  // the backend's SYN has passed too
+    Established,  // the client has acknowledged it
+    FinForward,   // the client has sent its FIN; the backend may go on sending
+    FinReverse,   // the backend has sent its FIN
+    TimeWait,     // both FINs have passed
+    Closed,       // a RST has passed
+};
+inline constexpr uint8_t kTcpStates = 7;
+
+// UDP and SCTP: whether the backend has ever answered.
+enum class DatagramState : uint8_t { OneWay, TwoWay };
+
+// "syn-sent", "established", ...; "one-way", "two-way".
+[[nodiscard]] std::string_view to_string(TcpState state) noexcept;
+[[nodiscard]] std::string_view to_string(DatagramState state) noexcept;
+
+struct Connection {
+    packet::FlowKey forward;  // client -> frontend
+    packet::FlowKey reverse;  // backend -> SNAT, or backend -> client where the source is kept
+    TscTime last_seen;        // of either direction; written only when it has aged by kTouchAfterMs
+    ServiceId service;
+    BackendId backend;
+    uint8_t state = 0;         // a TcpState or a DatagramState, by forward.protocol
+    bool source_kept = false;  // no SNAT port is bound
+    // Index in SnatConfig.addresses as it was when the connection opened: for counters only. The port goes back under the address that
+    // reverse.destination names, because a configuration may renumber the addresses meanwhile.
+    uint8_t snat_index = 0;
+    uint8_t spare[5] = {};  // keeps the state's word whole: it is written as one (table.hpp)
+    TscTime opened_at;
+
+    [[nodiscard]] constexpr bool is_tcp() const noexcept { return forward.protocol == Protocol::Tcp; }
+    [[nodiscard]] constexpr TcpState tcp_state() const noexcept { return static_cast<TcpState>(state); }
+    [[nodiscard]] constexpr DatagramState datagram_state() const noexcept { return static_cast<DatagramState>(state); }
+    // The state's name by the connection's protocol.
+    [[nodiscard]] std::string_view state_name() const noexcept;
+};
+static_assert(sizeof(Connection) == 112, "entry layout of table.hpp: 112 bytes and 16 of the table's own make two cache lines");
+static_assert(std::is_trivially_copyable_v<Connection>);
+
+// A busy connection's entry would otherwise be a dirty cache line per packet. Aging adds the same second to every limit, so that nothing
+// expires early.
+inline constexpr uint64_t kTouchAfterMs = 1'000;
+
+}  // namespace penstock::conn

@@ -1,0 +1,106 @@
+// TCP as a middlebox sees it: transitions as a table [state][direction][flag class], after Linux's nf_conntrack_proto_tcp, reduced to what
+// decides a timeout. Sequence windows are not tracked: a forged RST therefore only shortens the idle limit, and traffic that goes on keeps
+// the connection (Closed passes packets).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "dataplane/conn/connection.hpp"
+#include "dataplane/packet/parsed.hpp"
+
+namespace penstock::conn {
+
+enum class TcpAction : uint8_t {
+    Pass,     // translate and forward; the state is `next`
+    Reopen,   // a new connection on an old tuple: drop the old entry and treat the packet as the first of a new one
+    Invalid,  // drop (InvalidTcpFlags): no stack sends these flags, or none sends them in this state
+};
+
+struct TcpStep {
+    TcpState next;
+    TcpAction action;
+};
+
+// What of the flags matters here. PSH, ECE and CWR may accompany anything, URG what carries data.
+enum class TcpFlagClass : uint8_t { Syn, SynAck, Ack, Fin, Rst, Invalid };
+inline constexpr uint8_t kTcpFlagClasses = 6;
+
+[[nodiscard]] constexpr TcpFlagClass classify(packet::TcpFlags flags) noexcept {
+    using F = packet::TcpFlags;
+    switch (flags.bits & (F::kSyn | F::kAck | F::kFin | F::kRst)) {
+        case F::kSyn:
+            return TcpFlagClass::Syn;
+        case F::kSyn | F::kAck:
+            return TcpFlagClass::SynAck;
+        case F::kAck:
+            return TcpFlagClass::Ack;
+        case F::kFin | F::kAck:
+            return TcpFlagClass::Fin;
+        case F::kRst:
+        case F::kRst | F::kAck:
+            return TcpFlagClass::Rst;
+        default:
+            return TcpFlagClass::Invalid;  // none of them, SYN with FIN or RST, FIN without ACK
+    }
+}
+
+// Only these may open a connection: SYN alone. Anything else without an entry belongs to nobody.
+[[nodiscard]] constexpr bool is_opener(packet::TcpFlags flags) noexcept {
+    return classify(flags) == TcpFlagClass::Syn;
+}
+inline constexpr TcpState kTcpOpeningState = TcpState::SynSent;
+
+namespace detail {
+// One cell spelt short, so that the table below can be read as one.
+consteval TcpStep to(TcpState next) {
+    return {next, TcpAction::Pass};
+}
+consteval TcpStep reopen(TcpState state) {
+    return {state, TcpAction::Reopen};
+}
+consteval TcpStep invalid(TcpState state) {
+    return {state, TcpAction::Invalid};
+}
+
+using Row = std::array<TcpStep, kTcpFlagClasses>;
+using enum TcpState;
+// A SYN in Established or half-closed is passed and changes nothing: the backend answers with a challenge ACK (RFC 5961, 4) and, where the
+// client has really forgotten the connection, its RST closes ours.
+inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions{{
+    // clang-format off
+    //  SYN                  SYN+ACK               ACK                   FIN                   RST         none or contradictory
+    // SynSent. A lone ACK from the backend is its challenge ACK from an earlier connection on this tuple (RFC 5961, 4).
+    {{{to(SynSent),          invalid(SynSent),     invalid(SynSent),     invalid(SynSent),     to(Closed), invalid(SynSent)},
+      {to(SynReceived),      to(SynReceived),      to(SynSent),          invalid(SynSent),     to(Closed), invalid(SynSent)}}},
+    // SynReceived. SYN+ACK from the client: simultaneous open (RFC 9293, 3.5).
+    {{{to(SynReceived),      to(SynReceived),      to(Established),      to(FinForward),       to(Closed), invalid(SynReceived)},
+      {to(SynReceived),      to(SynReceived),      to(SynReceived),      to(FinReverse),       to(Closed), invalid(SynReceived)}}},
+    // Established. SYN+ACK from the backend again: the client's ACK was lost behind us.
+    {{{to(Established),      invalid(Established), to(Established),      to(FinForward),       to(Closed), invalid(Established)},
+      {invalid(Established), to(Established),      to(Established),      to(FinReverse),       to(Closed), invalid(Established)}}},
+    // FinForward
+    {{{to(FinForward),       invalid(FinForward),  to(FinForward),       to(FinForward),       to(Closed), invalid(FinForward)},
+      {invalid(FinForward),  to(FinForward),       to(FinForward),       to(TimeWait),         to(Closed), invalid(FinForward)}}},
+    // FinReverse
+    {{{to(FinReverse),       invalid(FinReverse),  to(FinReverse),       to(TimeWait),         to(Closed), invalid(FinReverse)},
+      {invalid(FinReverse),  to(FinReverse),       to(FinReverse),       to(FinReverse),       to(Closed), invalid(FinReverse)}}},
+    // TimeWait. A client may reuse its port at once (RFC 9293, 3.6.1); a fresh SNAT port keeps it clear of the backend's TIME-WAIT.
+    {{{reopen(TimeWait),     invalid(TimeWait),    to(TimeWait),         to(TimeWait),         to(Closed), invalid(TimeWait)},
+      {invalid(TimeWait),    to(TimeWait),         to(TimeWait),         to(TimeWait),         to(Closed), invalid(TimeWait)}}},
+    // Closed
+    {{{reopen(Closed),       invalid(Closed),      to(Closed),           to(Closed),           to(Closed), invalid(Closed)},
+      {invalid(Closed),      to(Closed),           to(Closed),           to(Closed),           to(Closed), invalid(Closed)}}},
+    // clang-format on
+}};
+}  // namespace detail
+
+[[nodiscard]] constexpr TcpStep step(TcpState state, Direction direction, packet::TcpFlags flags) noexcept {
+    return detail::kTransitions[static_cast<size_t>(state)][static_cast<size_t>(direction)][static_cast<size_t>(classify(flags))];
+}
+
+[[nodiscard]] constexpr DatagramState step(DatagramState state, Direction direction) noexcept {
+    return direction == Direction::Reverse ? DatagramState::TwoWay : state;
+}
+
+}  // namespace penstock::conn

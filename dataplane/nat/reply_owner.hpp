@@ -1,0 +1,48 @@
+// Which worker owns a packet: pure arithmetic that every worker computes alike, so that the two directions of a connection meet on one of
+// them whatever queue the NIC chose (docs/architecture.md, "Replies come home by arithmetic"). A worker that receives another's packet
+// hands it over; these functions say to whom, without looking into anybody's table.
+#pragma once
+
+#include <cstdint>
+
+#include "dataplane/base/hash.hpp"
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/ip.hpp"
+#include "dataplane/base/protocol.hpp"
+#include "dataplane/packet/flow_key.hpp"
+
+namespace penstock::nat {
+
+// SNAT ports belong to workers in blocks of 64: one word of free bits in the port pool, and with a power of two of workers one masked
+// rte_flow rule a worker (bits 6.. of the port name the owner). Blocks go round, so that any range of ports is shared evenly.
+inline constexpr uint32_t kPortsPerBlock = 64;
+inline constexpr uint32_t kPortBlocks = 65'536 / kPortsPerBlock;
+
+// What a NicPort can promise about the queues its packets arrive on; filled from the PMD's capabilities (drivers/steering_plan).
+struct PortPromise {
+    // All packets of one 5-tuple arrive on one worker's queues: true with RSS over as many queues as workers, or with a single worker. Then
+    // the worker that receives a flow's first packet owns it. False, for instance with one af_xdp queue that several workers' software
+    // spread feeds: then only of_tuple() and of_client() keep a flow together.
+    bool flow_stays_on_queue = false;
+};
+
+struct ReplyOwner {
+    uint32_t workers = 1;
+    HashKey secret;  // keyed, or an attacker could aim all his flows at one worker
+
+    // A reply to a SNAT port: the worker whose pool the port came from.
+    [[nodiscard]] constexpr WorkerId of_snat_port(L4Port port) const noexcept {
+        return {static_cast<uint8_t>((port / kPortsPerBlock) % workers)};
+    }
+    // Where the source is kept the reply carries the client's address and nothing else of the first packet that could be relied on before
+    // the flow is known: ask with the forward packet's source, or the reverse packet's destination.
+    [[nodiscard]] WorkerId of_client(const IpAddr& client) const noexcept { return spread(packet::hash_of(client, secret)); }
+    // A forward packet on a NicPort that does not promise flow_stays_on_queue.
+    [[nodiscard]] WorkerId of_tuple(const packet::FlowKey& forward) const noexcept { return spread(packet::hash_of(forward, secret)); }
+
+ private:
+    // The high word scaled to the workers: no division, and even to one part in 2^32.
+    [[nodiscard]] WorkerId spread(uint64_t hash) const noexcept { return {static_cast<uint8_t>(((hash >> 32) * workers) >> 32)}; }
+};
+
+}  // namespace penstock::nat
