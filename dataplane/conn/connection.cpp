@@ -1,0 +1,21 @@
+#include "dataplane/conn/connection.hpp"
+
+#include <array>
+
+namespace penstock::conn {
+
+std::string_view to_string(TcpState state) noexcept {
+    static constexpr std::array<std::string_view, kTcpStates> kNames{"syn-sent",    "syn-received", "established", "fin-forward",
+                                                                     "fin-reverse", "time-wait",    "closed"};
+    return kNames[static_cast<size_t>(state)];
+}
+
+std::string_view to_string(DatagramState state) noexcept {
+    return state == DatagramState::OneWay ? "one-way" : "two-way";
+}
+
+std::string_view Connection::state_name() const noexcept {
+    return is_tcp() ? to_string(tcp_state()) : to_string(datagram_state());
+}
+
+}  // namespace penstock::conn
