@@ -1,0 +1,97 @@
+"""penstockd in the gateway's namespace, penstock-sync beside it, and penstockctl asking: as an operator would start them."""
+import json
+import os
+import subprocess
+import time
+
+from . import network as net
+
+ALLOWED_EXTERNAL_CIDRS = ",".join(net.EXTERNAL_RANGES)
+PORTS = (("gw-up", "uplink0", net.UPLINK), ("gw-cl", "cluster0", net.CLUSTER))
+
+
+class Gateway:
+    def __init__(self, network, run, build, driver="af_packet", workers=1):
+        self._network, self._run, self._build = network, run, build
+        self._driver, self._workers = driver, workers
+        self.socket = run.file("penstockd.sock")
+        self.daemon = self.sync = None
+
+    # What a person would type to reach this gateway.
+    @property
+    def address(self):
+        return f"unix:{self.socket}"
+
+    def program(self, name):
+        return os.path.join(self._build, name)
+
+    def daemon_words(self):
+        words = [self.program("penstockd"), "--socket", self.socket, "--state-dir", self._run.file("penstockd"), "--mode", "node",
+                 "--gateway-name", "edge-1", "--node-name", "edge-1", "--memory-mb", "256", "--control-core", "0"]
+        for worker in range(self._workers):
+            words += ["--worker-core", str(core_of_worker(worker))]
+        for i, (interface, twin, address) in enumerate(PORTS):
+            words += ["--port", f"device=net_{self._driver}{i},iface={interface};twin={twin};address={address}/24"]
+        return words
+
+    def sync_words(self, manifests):
+        return [self.program("penstock-sync"), "--manifests", manifests, "--gateway", self.address,
+                "--allowed-external-cidrs", ALLOWED_EXTERNAL_CIDRS]
+
+    def start_daemon(self):
+        self.daemon = self._network.start("gateway", self.daemon_words(), "penstockd.log")
+        self._until("penstockd answers", lambda: self.ctl("get", "ports").returncode == 0, self.daemon, "penstockd.log")
+
+    def start_sync(self, manifests):
+        self.sync = self._network.start("gateway", self.sync_words(manifests), "penstock-sync.log")
+
+    def until_served(self, services):
+        """Waits until each of these service ports has a frontend and a backend."""
+        def served():
+            known = self.services()
+            return all(known.get(key, {}).get("listening") for key in services)
+        self._until(f"{', '.join(sorted(services))} served", served, self.sync, "penstock-sync.log")
+
+    def ctl(self, *words, timeout_s=10):
+        return subprocess.run([self.program("penstockctl"), "--gateway", self.address, *words], capture_output=True, text=True,
+                              timeout=timeout_s)
+
+    def json(self, *words):
+        asked = self.ctl("-o", "json", *words)
+        if asked.returncode != 0:
+            raise RuntimeError(f"penstockctl {' '.join(words)}: {asked.stderr.strip()}")
+        return json.loads(asked.stdout)
+
+    def services(self):
+        """{"default/my-service:web/tcp": its ServiceStatus}"""
+        return {key_of(status["desired"]["key"]): status for status in self.json("get", "services")}
+
+    def _until(self, what, condition, process, log, patience_s=15):
+        deadline = time.monotonic() + patience_s
+        while not condition():
+            if process.poll() is not None:
+                raise RuntimeError(f"waiting until {what}: the process ended with {process.returncode}\n{self._tail(log)}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"not within {patience_s} s: {what}\n{self._tail(log)}")
+            time.sleep(0.05)
+
+    def _tail(self, log):
+        with open(self._run.file(log), errors="replace") as file:
+            return "".join(file.readlines()[-15:]).rstrip()
+
+
+def key_of(key):
+    port = f":{key['portName']}" if key.get("portName") else ""
+    return f"{key['namespace']}/{key['name']}{port}/{key['protocol'].removeprefix('PROTOCOL_').lower()}"
+
+
+def traffic_of(status):
+    """A ServiceStatus' counters as numbers: protobuf's JSON writes 64-bit integers as strings and leaves out zeros."""
+    counted = status.get("traffic", {})
+    return {name: int(counted.get(name, 0)) for name in ("newFlows", "forwardPackets", "reversePackets", "rejected", "dropped")}
+
+
+def core_of_worker(worker):
+    """Workers poll, so they stay off core 0, where control, servers and clients run; with too few cores they share."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[0] if len(cores) == 1 else cores[1 + worker % (len(cores) - 1)]

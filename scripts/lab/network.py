@@ -1,0 +1,113 @@
+"""client ---- gw-up | gateway | gw-cl ---- switch (a bridge) ---- backend-1, backend-2, backend-3      each box a network namespace
+
+The gateway's two veth ends carry no addresses: penstockd drives them, and the addresses live on the twins it makes (uplink0 and cluster0).
+Its kernel forwards nothing and translates nothing, so whatever reaches a backend went through penstockd.
+"""
+import contextlib
+import ctypes
+import os
+import subprocess
+
+CLIENT = "10.80.1.2"
+UPLINK = "10.80.1.1"
+CLUSTER = "10.80.2.1"
+EXTERNAL_RANGES = ("80.11.12.0/24", "203.0.113.0/24")  # routed to the gateway by the client
+BACKENDS = {f"backend-{i}": f"10.80.2.{10 + i}" for i in (1, 2, 3)}
+
+_CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class CommandFailed(Exception):
+    pass
+
+
+def command(*words, stdin=None):
+    done = subprocess.run(words, input=stdin, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise CommandFailed(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def inside(namespace):
+    """This thread is inside the namespace: sockets it opens and processes it starts are there, as are /proc/sys/net and ethtool."""
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    there = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
+    try:
+        _setns(there)
+        yield
+    finally:
+        _setns(home)
+        os.close(there)
+        os.close(home)
+
+
+def _setns(descriptor):
+    if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+class Network:
+    def __init__(self, run):
+        self._run = run
+
+    def namespace(self, role):
+        """The name that `ip netns exec` takes."""
+        return f"penstock-{role}-{self._run.number}"
+
+    def build(self):
+        for role in ("client", "gateway", "switch", *BACKENDS):
+            self._run.record("netns", name=self.namespace(role))
+            command("ip", "netns", "add", self.namespace(role))
+            self.ip(role, "link set lo up")
+            # IPv6 off before any interface exists: its announcements would be frames that no test asked for.
+            self.sysctl(role, "ipv6/conf/all/disable_ipv6", 1)
+            self.sysctl(role, "ipv6/conf/default/disable_ipv6", 1)
+        self.sysctl("gateway", "ipv4/ip_forward", 0)
+
+        self.ip("switch", "link add br0 type bridge\nlink set br0 up")
+        self._join("gateway", "gw-up", "client", "eth0")
+        self._join("gateway", "gw-cl", "switch", "to-gateway")
+        self.ip("client", f"address add {CLIENT}/24 dev eth0")
+        for network in EXTERNAL_RANGES:
+            self.ip("client", f"route add {network} via {UPLINK}")
+        for role, address in BACKENDS.items():
+            self._join(role, "eth0", "switch", f"to-{role}")
+            # The way back through the gateway is what lets a backend see the client's own address (externalTrafficPolicy Local).
+            self.ip(role, f"address add {address}/24 dev eth0\nroute add default via {CLUSTER}")
+        for port in ("to-gateway", *(f"to-{role}" for role in BACKENDS)):
+            self.ip("switch", f"link set {port} master br0")
+
+    def ip(self, role, batch):
+        return command("ip", "-n", self.namespace(role), "-batch", "-", stdin=batch + "\n")
+
+    def sysctl(self, role, key, value=None):
+        with inside(self.namespace(role)), open(f"/proc/sys/net/{key}", "r" if value is None else "w") as file:
+            if value is None:
+                return file.read().strip()
+            file.write(str(value))
+            return None
+
+    def start(self, role, words, log):
+        """A process of its own session inside the namespace: Ctrl-C at the terminal is ours to handle, and it may outlive us (--keep).
+
+        Through `ip netns exec`, which also mounts the namespace's own /sys: DPDK looks up interfaces there."""
+        with open(self._run.file(log), "ab") as output:
+            return subprocess.Popen(["ip", "netns", "exec", self.namespace(role), *words], stdin=subprocess.DEVNULL, stdout=output,
+                                    stderr=subprocess.STDOUT, start_new_session=True)
+
+    def run(self, role, *words, timeout_s=30, stdin=None):
+        return subprocess.run(["ip", "netns", "exec", self.namespace(role), *words], input=stdin, capture_output=True, text=True,
+                              timeout=timeout_s)
+
+    def _join(self, role, name, peer_role, peer_name):
+        here, there = self.namespace(role), self.namespace(peer_role)
+        command("ip", "link", "add", name, "netns", here, "type", "veth", "peer", "name", peer_name, "netns", there)
+        for end_role, end_name in ((role, name), (peer_role, peer_name)):
+            self.ip(end_role, f"link set {end_name} up")
+            with inside(self.namespace(end_role)):
+                # A veth fills in no checksums and passes 64 KB super-frames unless told that it is a wire.
+                command("ethtool", "-K", end_name, "tx", "off", "rx", "off", "tso", "off", "gso", "off", "gro", "off")
+
+

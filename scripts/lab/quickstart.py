@@ -1,0 +1,198 @@
+"""The body of scripts/quickstart, which has installed and built what this needs."""
+import argparse
+import collections
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+from . import gateway as gw
+from . import network as net
+from . import servers, state, traffic
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# Per frontend. The client counts packets, and penstockd has to agree to the last one.
+REQUESTS = 150
+# What docs/examples asks for, each way in.
+FRONTENDS = (
+    traffic.Frontend("ExternalIP", "default/my-service:http/tcp", "tcp", "80.11.12.10", 80),
+    traffic.Frontend("LoadBalancer", "default/web:http/tcp", "tcp", "203.0.113.20", 80),
+    traffic.Frontend("NodePort", "default/web-node:http/tcp", "tcp", net.UPLINK, 30080),
+    traffic.Frontend("ExternalIP", "default/echo:echo/udp", "udp", "80.11.12.10", 5353),
+    traffic.Frontend("LoadBalancer", "default/echo:echo/udp", "udp", "203.0.113.20", 5353),
+    traffic.Frontend("NodePort", "default/echo:echo/udp", "udp", net.UPLINK, 30053),
+)
+
+
+class CheckFailed(Exception):
+    pass
+
+
+def main():
+    parser = argparse.ArgumentParser(description="scripts/quickstart is what people call")
+    parser.add_argument("action", choices=("check", "keep", "stop"))
+    parser.add_argument("--driver", default="af_packet")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    options = parser.parse_args()
+    keep = options.action == "keep"
+
+    # Ctrl-C, a closed terminal and a kill all end in the same clean-up, even where a shell started us with Ctrl-C ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupted)
+    swept = state.sweep()
+    if swept:
+        print(f"cleaned up after {', '.join(swept)}, which did not end by itself")
+    if options.action == "stop":
+        return stop()
+    kept = [run.name for run in state.runs() if run.kept]
+    if keep and kept:
+        print("quickstart: a network is already running; scripts/quickstart --stop ends it", file=sys.stderr)
+        return 1
+    return check(options, keep)
+
+
+def stop():
+    kept = [run for run in state.runs() if run.kept]
+    for run in kept:
+        run.undo()
+    print("quickstart: stopped" if kept else "quickstart: nothing is running")
+    return 0
+
+
+def check(options, keep):
+    run = state.Run.start("quickstart")
+    succeeded = False
+    try:
+        run.reserve_hugepages(256)  # where it cannot, penstockd says so and does without
+        network = net.Network(run)
+        network.build()
+        servers.start(network, run)
+        manifests = run.file("manifests")
+        shutil.copytree(os.path.join(ROOT, "docs/examples"), manifests)
+        gateway = gw.Gateway(network, run, options.build, options.driver, options.workers)
+        gateway.start_daemon()
+        gateway.start_sync(manifests)
+        gateway.until_served({frontend.service for frontend in FRONTENDS})
+        send_and_account(network, gateway)
+        succeeded = True
+        if keep:
+            run.keep()
+            tell_what_to_try(network, gateway, manifests)
+        print("quickstart: ok")
+        return 0
+    except (CheckFailed, RuntimeError, net.CommandFailed) as failure:
+        print(f"quickstart: FAILED: {failure}\nquickstart: logs are in {save_logs(run)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("quickstart: interrupted", file=sys.stderr)
+        return 130
+    finally:
+        if not (succeeded and keep):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+            run.undo()
+
+
+def send_and_account(network, gateway):
+    before = {key: gw.traffic_of(status) for key, status in gateway.services().items()}
+    seen_by_client = traffic.ClientCounters(network, FRONTENDS)
+    outcomes = {}
+    for frontend in FRONTENDS:
+        send = traffic.http if frontend.protocol == "tcp" else traffic.udp
+        outcomes[frontend] = send(network, frontend, REQUESTS)
+    print_table(("frontend", "requests", "failures", *net.BACKENDS),
+                [(f"{f.title} {f.protocol} {f.address}:{f.port}", o.requests, o.failures.total(),
+                  *(share(o.answered_by[name], o.requests) for name in net.BACKENDS)) for f, o in outcomes.items()])
+
+    accounts = settled_accounts(gateway, before, outcomes, seen_by_client)
+    print_table(("service", "opened", "counted", "sent", "counted", "received", "counted"),
+                [(key, *(number for pair in pairs for number in pair)) for key, pairs in sorted(accounts.items())])
+    print(gateway.ctl("get", "services").stdout)
+
+    problems = []
+    for frontend, outcome in outcomes.items():
+        where = f"{frontend.title} {frontend.protocol} {frontend.address}:{frontend.port}"
+        if outcome.requests != REQUESTS:
+            problems.append(f"{where}: {outcome.requests} of {REQUESTS} requests were made")
+        problems += [f"{where}: {count} x {reason}" for reason, count in outcome.failures.items()]
+        silent = [name for name in net.BACKENDS if not outcome.answered_by[name]]
+        if silent:
+            problems.append(f"{where}: no request reached {', '.join(silent)}")
+    for key, pairs in accounts.items():
+        for what, (at_client, counted) in zip(("flows", "forward packets", "reverse packets"), pairs):
+            if at_client != counted:
+                problems.append(f"{key}: the client saw {at_client} {what}, penstockd counted {counted}")
+    if problems:
+        raise CheckFailed("\n  ".join(["", *problems]))
+
+
+def settled_accounts(gateway, before, outcomes, seen_by_client, patience_s=3):
+    """{service: ((opened, new_flows), (sent, forward_packets), (received, reverse_packets))}, once they agree or patience ends: the last
+    acknowledgement of a connection may still be under way as curl returns."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        now = gateway.services()
+        at_client = seen_by_client.read()
+        accounts = {}
+        for key in {frontend.service for frontend in outcomes}:
+            mine = [frontend for frontend in outcomes if frontend.service == key]
+            counted = collections.Counter(gw.traffic_of(now[key]))
+            counted.subtract(before[key])
+            accounts[key] = ((sum(outcomes[f].flows for f in mine), counted["newFlows"]),
+                             (sum(at_client[f][0] for f in mine), counted["forwardPackets"]),
+                             (sum(at_client[f][1] for f in mine), counted["reversePackets"]))
+        if all(left == right for pairs in accounts.values() for left, right in pairs) or time.monotonic() > deadline:
+            return accounts
+        time.sleep(0.1)
+
+
+def tell_what_to_try(network, gateway, manifests):
+    client, ctl = network.namespace("client"), f"build/penstockctl --gateway {gateway.address}"
+    first = FRONTENDS[0]
+    print(f"""The gateway keeps running. Try:
+  ip netns exec {client} curl http://{first.address}:{first.port}/
+  ip netns exec {client} ping -c 3 {net.UPLINK}
+  {ctl} get services
+  {ctl} get connections
+  {ctl} explain --proto tcp --src {net.CLIENT}:40000 --dst {first.address}:{first.port}
+  {ctl} stats
+  ip netns exec {network.namespace("gateway")} ip -br address
+Edit {manifests}/*.yaml: a change is applied as the file is saved.
+scripts/quickstart --stop ends it.
+""")
+
+
+def save_logs(run):
+    """The run's directory goes with the run; its logs must not when they are needed."""
+    saved = os.path.join(tempfile.gettempdir(), f"penstock-{run.name}-logs")
+    shutil.rmtree(saved, ignore_errors=True)
+    for directory, _, names in os.walk(run.path):
+        for name in names:
+            if name.endswith(".log"):
+                there = os.path.join(saved, os.path.relpath(directory, run.path))
+                os.makedirs(there, exist_ok=True)
+                shutil.copy(os.path.join(directory, name), there)
+    return saved
+
+
+def print_table(header, rows):
+    rows = [tuple(str(cell) for cell in row) for row in (header, *rows)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
+    for row in rows:
+        print("  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip())
+    print()
+
+
+def share(part, whole):
+    return f"{100 * part / whole:.0f}%" if whole else "-"
+
+
+def _interrupted(*_):
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

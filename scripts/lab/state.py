@@ -1,0 +1,184 @@
+"""What a run takes from the machine is written down before it is taken, so that the next run can give it back when this one was killed.
+
+A run is a directory /run/penstock-lab/NAME with a journal of JSON lines. The run holds a lock on it for as long as it lives (the kernel drops
+the lock with the process, kill -9 included), and a run that is meant to outlive its process is marked `kept`. So a directory that is neither
+locked nor kept was left by a crash, and `sweep` undoes exactly what its journal names, nothing else.
+"""
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+BASE = "/run/penstock-lab"
+HUGEPAGES = "/proc/sys/vm/nr_hugepages"
+
+
+class Run:
+    def __init__(self, path):
+        self.path = path
+        self.name = os.path.basename(path)
+        self._lock = None
+
+    @staticmethod
+    def start(purpose):
+        """A new run of this process. Its name is unique, and what it creates carries the name's number."""
+        run = Run(os.path.join(BASE, f"{purpose}-{os.getpid()}"))
+        with _exclusively():  # else a sweep could meet the directory before its lock
+            os.makedirs(run.path, mode=0o700)
+            run._hold()
+        return run
+
+    @property
+    def number(self):
+        return self.name.rsplit("-", 1)[1]
+
+    def file(self, *parts):
+        return os.path.join(self.path, *parts)
+
+    def record(self, kind, **what):
+        with open(self.file("journal"), "a") as journal:
+            journal.write(json.dumps({"kind": kind, **what}) + "\n")
+
+    def recorded(self, kind):
+        try:
+            with open(self.file("journal")) as journal:
+                # A line that a crash cut in two stands for something that was not created yet.
+                return [entry for line in journal if line.endswith("\n") and (entry := json.loads(line))["kind"] == kind]
+        except FileNotFoundError:
+            return []
+
+    def keep(self):
+        open(self.file("kept"), "w").close()
+
+    @property
+    def kept(self):
+        return os.path.exists(self.file("kept"))
+
+    def reserve_hugepages(self, megabytes):
+        """Adds 2 MB pages until so many are free, and writes down how many were added. False where the machine has no room or no right."""
+        free = int(_meminfo("HugePages_Free") or 0)
+        missing = (megabytes + 1) // 2 - free
+        if missing <= 0:
+            return True
+        try:
+            before = _read_int(HUGEPAGES)
+            self.record("hugepages", added=missing)
+            _write_int(HUGEPAGES, before + missing)
+            got = _read_int(HUGEPAGES) - before
+        except OSError:
+            return False
+        if got < missing:  # fragmented memory; give back what came
+            self.record("hugepages", added=got - missing)
+            return False
+        return True
+
+    def undo(self):
+        """Gives everything back. Safe to repeat, and safe when only half of it was ever taken."""
+        namespaces = [entry["name"] for entry in self.recorded("netns")]
+        _end_processes([pid for name in namespaces for pid in pids_in(name)])
+        for name in namespaces:
+            subprocess.run(["ip", "netns", "delete", name], stderr=subprocess.DEVNULL)
+        added = sum(entry["added"] for entry in self.recorded("hugepages"))
+        if added:
+            _write_int(HUGEPAGES, max(0, _read_int(HUGEPAGES) - added))
+        shutil.rmtree(self.path, ignore_errors=True)
+        try:
+            os.rmdir(BASE)  # unless others are there
+        except OSError:
+            pass
+
+    def _hold(self):
+        self._lock = open(self.file("lock"), "w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _abandoned(self):
+        try:
+            with open(self.file("lock")) as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except FileNotFoundError:
+            return True
+        except BlockingIOError:
+            return False
+
+
+def runs():
+    try:
+        return [Run(os.path.join(BASE, name)) for name in sorted(os.listdir(BASE)) if os.path.isdir(os.path.join(BASE, name))]
+    except FileNotFoundError:
+        return []
+
+
+def sweep():
+    """Undoes what crashed runs left. Returns their names."""
+    if not os.path.isdir(BASE):
+        return []
+    with _exclusively():
+        left = [run for run in runs() if not run.kept and run._abandoned()]
+        for run in left:
+            run.undo()
+    return [run.name for run in left]
+
+
+def pids_in(namespace):
+    """Processes inside a namespace of ours: we started them, or they were started by someone inside."""
+    listed = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True)
+    return [int(pid) for pid in listed.stdout.split()]
+
+
+def _end_processes(pids):
+    for signal_number, patience_s in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
+        for pid in pids:
+            try:
+                os.kill(pid, signal_number)
+            except ProcessLookupError:
+                pass
+        deadline = time.monotonic() + patience_s
+        while (pids := [pid for pid in pids if _alive(pid)]) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if not pids:
+            return
+
+
+def _alive(pid):
+    try:
+        os.waitpid(pid, os.WNOHANG)  # reap it if it is a child of ours
+    except ChildProcessError:
+        pass
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class _exclusively:
+    """Runs that start and sweep at the same moment take turns. The lock is on /run itself, because a lock file would be left behind."""
+
+    def __enter__(self):
+        self._directory = os.open(os.path.dirname(BASE), os.O_RDONLY)
+        fcntl.flock(self._directory, fcntl.LOCK_EX)
+
+    def __exit__(self, *_):
+        os.close(self._directory)
+
+
+def _meminfo(field):
+    with open("/proc/meminfo") as meminfo:
+        for line in meminfo:
+            if line.startswith(field + ":"):
+                return line.split()[1]
+    return None
+
+
+def _read_int(path):
+    with open(path) as file:
+        return int(file.read())
+
+
+def _write_int(path, value):
+    with open(path, "w") as file:
+        file.write(str(value))

@@ -1,0 +1,122 @@
+"""Requests and datagrams from the client's namespace, and what the client's kernel saw of them.
+
+Counting at the client, by nftables, is what makes penstockd's counters checkable: its forward packets must be the packets that the client
+sent, its reverse packets those that the client got, its new flows the connections that were opened. Not about as many: the same number.
+"""
+import collections
+import dataclasses
+import json
+import select
+import socket
+import time
+
+from .network import inside
+
+
+@dataclasses.dataclass(frozen=True)
+class Frontend:
+    title: str     # "ExternalIP 80.11.12.10:80"
+    service: str   # "default/my-service:web/tcp": who must account for it
+    protocol: str  # "tcp" or "udp"
+    address: str
+    port: int
+
+
+@dataclasses.dataclass
+class Outcome:
+    requests: int = 0
+    flows: int = 0  # connections opened, or distinct UDP sources
+    failures: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # by reason
+    answered_by: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+
+
+class ClientCounters:
+    """Packets to and from each frontend as they cross the client's interface."""
+
+    def __init__(self, network, frontends):
+        self._network = network
+        self._frontends = list(frontends)
+        rules = []
+        for i, frontend in enumerate(self._frontends):
+            match = f"{frontend.protocol} %sport {frontend.port} counter"
+            rules += [f"add rule ip lab sent ip daddr {frontend.address} {match % 'd'} comment \"{i}\"",
+                      f"add rule ip lab received ip saddr {frontend.address} {match % 's'} comment \"{i}\""]
+        chains = ["add table ip lab", "delete table ip lab", "add table ip lab",
+                  "add chain ip lab sent { type filter hook postrouting priority 0; }",
+                  "add chain ip lab received { type filter hook prerouting priority 0; }"]
+        loaded = network.run("client", "nft", "-f", "-", stdin="\n".join(chains + rules) + "\n")
+        if loaded.returncode != 0:
+            raise RuntimeError(f"nft in the client's namespace: {loaded.stderr.strip()}")
+
+    def read(self):
+        """{frontend: (sent, received)} in packets since this object was made."""
+        listed = json.loads(self._network.run("client", "nft", "-j", "list", "table", "ip", "lab").stdout)
+        packets = {}
+        for rule in (entry["rule"] for entry in listed["nftables"] if "rule" in entry):
+            count = next(part["counter"]["packets"] for part in rule["expr"] if "counter" in part)
+            packets[rule["chain"], int(rule["comment"])] = count
+        return {frontend: (packets["sent", i], packets["received", i]) for i, frontend in enumerate(self._frontends)}
+
+
+def http(network, frontend, requests, at_once=8):
+    """Real curl, a connection a request, `at_once` of them at the same time."""
+    done = network.run("client", "curl", "--silent", "--parallel", "--parallel-max", str(at_once), "--max-time", "10",
+                       "--header", "Connection: close", "--output", "/dev/null",
+                       "--write-out", "%{num_connects} %{http_code} %header{x-backend} %{errormsg}\n",
+                       f"http://{frontend.address}:{frontend.port}/?[1-{requests}]", timeout_s=60 + requests)
+    outcome = Outcome()
+    for line in done.stdout.splitlines():
+        connects, code, rest = line.split(" ", 2)
+        backend, _, error = rest.partition(" ")
+        outcome.requests += 1
+        outcome.flows += int(connects)
+        if code == "200" and backend:
+            outcome.answered_by[backend] += 1
+        else:
+            outcome.failures[error or f"HTTP status {code}"] += 1
+    return outcome
+
+
+def udp(network, frontend, datagrams, at_once=16, patience_s=2.0):
+    """A fresh socket a datagram, all kept open to the end, so that each has an L4 port of its own and is a flow of its own."""
+    outcome = Outcome()
+    sockets = []
+    try:
+        with inside(network.namespace("client")):
+            for first in range(0, datagrams, at_once):
+                waiting = {}
+                for i in range(first, min(first + at_once, datagrams)):
+                    client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                    sockets.append(client)
+                    payload = f"datagram-{i}".encode()
+                    outcome.requests += 1
+                    try:
+                        client.connect((frontend.address, frontend.port))
+                        client.send(payload)
+                    except OSError as error:
+                        outcome.failures[error.strerror] += 1
+                        continue
+                    outcome.flows += 1
+                    waiting[client] = payload
+                _collect(waiting, time.monotonic() + patience_s, outcome)
+    finally:
+        for client in sockets:
+            client.close()
+    return outcome
+
+
+def _collect(waiting, deadline, outcome):
+    while waiting and (left := deadline - time.monotonic()) > 0:
+        for client in select.select(list(waiting), [], [], left)[0]:
+            payload = waiting.pop(client)
+            try:
+                backend, _, echoed = client.recv(2048).split(b" ", 2)
+            except OSError as error:
+                outcome.failures[error.strerror] += 1
+                continue
+            if echoed == payload:
+                outcome.answered_by[backend.decode()] += 1
+            else:
+                outcome.failures[f"sent {payload!r}, got {echoed!r}"] += 1
+    if waiting:
+        outcome.failures["no answer"] += len(waiting)

@@ -1,0 +1,57 @@
+# Shared by the scripts beside it; sourced, not run. Messages, and build directories that are configured once and built quietly.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+me=scripts/$(basename "$0")
+
+say() { printf '%s: %s\n' "$me" "$*" >&2; }
+fail() { say "$*"; exit 1; }
+# Exit code 2: the command line itself is wrong.
+usage_error() { say "$* (see $me --help)"; exit 2; }
+# A script's help is the comment that it opens with.
+usage_of() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$1"; }
+
+# configure DIR [MESON-OPTION...]: a build directory with exactly these options. They are remembered in it, so that asking for the same again
+# costs nothing; others reconfigure it, except that a compiler cannot be exchanged (CXX) and starts afresh.
+configure() {
+    local dir=$1 stamp=$1/.penstock-options log again=()
+    shift
+    local wanted="CXX=${CXX:-} $*" had
+    had=$(cat "$stamp" 2>/dev/null || true)
+    if [ -f "$dir/build.ninja" ]; then
+        [ "$had" != "$wanted" ] || return 0
+        again=(--reconfigure)
+        if [ -n "$had" ] && [ "${had%% *}" != "${wanted%% *}" ]; then
+            again=(--wipe)
+        fi
+    fi
+    log=$(mktemp)
+    (cd "$root" && meson setup "${again[@]}" "$dir" "$@") >"$log" 2>&1 || { tail -20 "$log" >&2; rm -f "$log"; fail "meson setup failed (above)"; }
+    rm -f "$log"
+    printf '%s' "$wanted" >"$stamp"
+}
+
+# compile DIR [TARGET...]: quiet unless it fails. Warnings of a successful build are kept in DIR/build.log.
+compile() {
+    local dir=$1
+    shift
+    ninja -C "$dir" "$@" >"$dir/build.log" 2>&1 || { grep -vE '^\[[0-9]+/[0-9]+\] (Compiling|Linking|Generating)' "$dir/build.log" | tail -60 >&2; fail "build in $dir failed (above; all of it in $dir/build.log)"; }
+}
+
+programs=(control/gateway/penstockd control/sync/penstock-sync control/cli/penstockctl)
+
+# build_programs: the three programs as they are shipped, without the tests, in build/, where README.md points.
+build_programs() {
+    configure "$root/build" -Dtests=false --buildtype=release
+    local started=$SECONDS
+    compile "$root/build" "${programs[@]}"
+    link_programs "$root/build"
+    [ $((SECONDS - started)) -lt 5 ] || say "built in $((SECONDS - started)) s"
+}
+
+# link_programs DIR: short paths for people, DIR/penstockd and its companions.
+link_programs() {
+    local program
+    for program in "${programs[@]}"; do
+        ln -sf "$program" "$1/$(basename "$program")"
+    done
+}
