@@ -1,0 +1,333 @@
+#include "tests/support/packet_builder.hpp"
+
+#include <cstdio>
+
+#include "dataplane/base/check.hpp"
+#include "dataplane/base/ip.hpp"
+
+namespace penstock::test {
+namespace {
+
+constexpr size_t kEtherBytes = 14;
+constexpr uint16_t kDontFragment = 0x4000, kMoreFragments = 0x2000;
+constexpr uint8_t kTcp = 6, kUdp = 17, kIcmp = 1;
+constexpr std::string_view kFlagLetters = "FSRPAUEC";  // bit 0 first
+
+void put16(std::vector<uint8_t>& to, size_t value) {
+    to.push_back(static_cast<uint8_t>(value >> 8));
+    to.push_back(static_cast<uint8_t>(value));
+}
+void put32(std::vector<uint8_t>& to, uint32_t value) {
+    put16(to, value >> 16);
+    put16(to, value & 0xffff);
+}
+void set16(std::vector<uint8_t>& in, size_t offset, uint16_t value) {
+    in[offset] = static_cast<uint8_t>(value >> 8);
+    in[offset + 1] = static_cast<uint8_t>(value);
+}
+void put(std::vector<uint8_t>& to, ByteView bytes) {
+    to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+void put_v4(std::vector<uint8_t>& to, std::string_view text) {
+    const Result<IpAddr> address = IpAddr::parse(text);
+    PENSTOCK_CHECK(address.has_value() && address->is_v4());
+    put(to, ByteView(address->bytes()).subspan(12));
+}
+void put_mac(std::vector<uint8_t>& to, std::string_view text) {
+    const Result<MacAddr> mac = MacAddr::parse(text);
+    PENSTOCK_CHECK(mac.has_value());
+    put(to, mac->bytes);
+}
+
+std::vector<uint8_t> whole_words(std::vector<uint8_t> bytes) {
+    while (bytes.size() % 4 != 0) {
+        bytes.push_back(0);
+    }
+    PENSTOCK_CHECK(bytes.size() <= 40);  // a header of 15 words, less its fixed 5
+    return bytes;
+}
+
+uint8_t flag_bits(std::string_view letters) {
+    unsigned bits = 0;
+    for (const char letter : letters) {
+        const size_t bit = kFlagLetters.find(letter);
+        PENSTOCK_CHECK(bit != std::string_view::npos);
+        bits |= 1U << bit;
+    }
+    return static_cast<uint8_t>(bits);
+}
+
+std::string hex(ByteView bytes) {
+    std::string text;
+    for (const uint8_t byte : bytes) {
+        char pair[3];
+        std::snprintf(pair, sizeof pair, "%02x", byte);
+        text += pair;
+    }
+    return text;
+}
+std::string in_hex(ByteView bytes) {
+    return "bytes.fromhex(\"" + hex(bytes) + "\")";
+}
+
+// Where the transport's checksum field lies inside its header; 0 for a protocol without one here.
+size_t checksum_offset(uint8_t protocol) {
+    return protocol == kTcp ? 16 : protocol == kUdp ? 6 : 0;
+}
+
+}  // namespace
+
+uint16_t reference_checksum(ByteView bytes) {
+    uint32_t sum = 0;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+        sum += i % 2 == 0 ? uint32_t{bytes[i]} << 8 : bytes[i];
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    return static_cast<uint16_t>(~sum);
+}
+
+uint16_t reference_l4_checksum(ByteView frame) {
+    const ByteView ip = frame.subspan(kEtherBytes);
+    const size_t header = size_t{ip[0] & 0x0fU} * 4;
+    const size_t total = size_t{ip[2]} << 8 | ip[3];
+    const uint8_t protocol = ip[9];
+    ByteView l4 = ip.subspan(header, total - header);
+    if (protocol == kUdp) {
+        l4 = l4.first(size_t{l4[4]} << 8 | l4[5]);  // what lies behind a UDP datagram inside its IP packet is not summed
+    }
+    std::vector<uint8_t> summed;
+    put(summed, ip.subspan(12, 8));
+    put16(summed, protocol);
+    put16(summed, l4.size());
+    put(summed, l4);
+    set16(summed, 12 + checksum_offset(protocol), 0);
+    const uint16_t sum = reference_checksum(summed);
+    return protocol == kUdp && sum == 0 ? 0xffff : sum;  // RFC 768
+}
+
+std::string to_scapy(ByteView frame) {
+    return "Ether(" + in_hex(frame) + ")";
+}
+
+PacketBuilder& PacketBuilder::from_mac(std::string_view mac) {
+    return from_mac_ = mac, *this;
+}
+PacketBuilder& PacketBuilder::to_mac(std::string_view mac) {
+    return to_mac_ = mac, *this;
+}
+PacketBuilder& PacketBuilder::ether_type(uint16_t type) {
+    return ether_type_ = type, *this;
+}
+
+PacketBuilder& PacketBuilder::ipv4(std::string_view source, std::string_view destination) {
+    ip_.emplace();
+    ip_->source = source;
+    ip_->destination = destination;
+    return *this;
+}
+PacketBuilder& PacketBuilder::ttl(uint8_t value) {
+    return ip_.value().ttl = value, *this;
+}
+PacketBuilder& PacketBuilder::tos(uint8_t value) {
+    return ip_.value().tos = value, *this;
+}
+PacketBuilder& PacketBuilder::id(uint16_t value) {
+    return ip_.value().id = value, *this;
+}
+PacketBuilder& PacketBuilder::dont_fragment() {
+    return ip_.value().flags_and_offset |= kDontFragment, *this;
+}
+PacketBuilder& PacketBuilder::more_fragments() {
+    return ip_.value().flags_and_offset |= kMoreFragments, *this;
+}
+PacketBuilder& PacketBuilder::fragment_offset(uint16_t units) {
+    PENSTOCK_CHECK(units < 0x2000);
+    return ip_.value().flags_and_offset |= units, *this;
+}
+PacketBuilder& PacketBuilder::options(std::vector<uint8_t> bytes) {
+    return ip_.value().options = whole_words(std::move(bytes)), *this;
+}
+PacketBuilder& PacketBuilder::ip_protocol(uint8_t number) {
+    return ip_.value().protocol = number, *this;
+}
+PacketBuilder& PacketBuilder::ip_total_length(uint16_t wrong) {
+    return ip_.value().total_length = wrong, *this;
+}
+PacketBuilder& PacketBuilder::ip_checksum(uint16_t wrong) {
+    return ip_.value().checksum = wrong, *this;
+}
+
+PacketBuilder& PacketBuilder::tcp(uint16_t source_port, uint16_t destination_port, std::string_view flags) {
+    l4_ = L4::Tcp;
+    source_port_ = source_port;
+    destination_port_ = destination_port;
+    tcp_flags_ = flags;
+    return *this;
+}
+PacketBuilder& PacketBuilder::seq(uint32_t value) {
+    return seq_ = value, *this;
+}
+PacketBuilder& PacketBuilder::ack(uint32_t value) {
+    return ack_ = value, *this;
+}
+PacketBuilder& PacketBuilder::window(uint16_t value) {
+    return window_ = value, *this;
+}
+PacketBuilder& PacketBuilder::tcp_options(std::vector<uint8_t> bytes) {
+    return tcp_options_ = whole_words(std::move(bytes)), *this;
+}
+PacketBuilder& PacketBuilder::udp(uint16_t source_port, uint16_t destination_port) {
+    l4_ = L4::Udp;
+    source_port_ = source_port;
+    destination_port_ = destination_port;
+    return *this;
+}
+PacketBuilder& PacketBuilder::udp_length(uint16_t wrong) {
+    return udp_length_ = wrong, *this;
+}
+PacketBuilder& PacketBuilder::icmp(uint8_t type, uint8_t code, uint32_t rest) {
+    l4_ = L4::Icmp;
+    icmp_type_ = type;
+    icmp_code_ = code;
+    icmp_rest_ = rest;
+    return *this;
+}
+PacketBuilder& PacketBuilder::l4_checksum(uint16_t wrong) {
+    return l4_checksum_ = wrong, *this;
+}
+
+PacketBuilder& PacketBuilder::payload(std::string_view text) {
+    return payload_.assign(text.begin(), text.end()), *this;
+}
+PacketBuilder& PacketBuilder::payload(std::vector<uint8_t> bytes) {
+    return payload_ = std::move(bytes), *this;
+}
+PacketBuilder& PacketBuilder::pad_to(size_t frame_bytes) {
+    return pad_to_ = frame_bytes, *this;
+}
+
+// The transport header with a zero checksum, and the payload.
+std::vector<uint8_t> PacketBuilder::build_l4() const {
+    std::vector<uint8_t> l4;
+    switch (l4_) {
+        case L4::None:
+            break;
+        case L4::Tcp:
+            put16(l4, source_port_);
+            put16(l4, destination_port_);
+            put32(l4, seq_);
+            put32(l4, ack_);
+            put16(l4, ((5 + tcp_options_.size() / 4) << 12) | flag_bits(tcp_flags_));
+            put16(l4, window_);
+            put32(l4, 0);  // checksum, urgent pointer
+            put(l4, tcp_options_);
+            break;
+        case L4::Udp:
+            put16(l4, source_port_);
+            put16(l4, destination_port_);
+            put16(l4, udp_length_.value_or(static_cast<uint16_t>(8 + payload_.size())));
+            put16(l4, 0);
+            break;
+        case L4::Icmp:
+            l4.push_back(icmp_type_);
+            l4.push_back(icmp_code_);
+            put16(l4, 0);
+            put32(l4, icmp_rest_);
+            break;
+    }
+    put(l4, payload_);
+    return l4;
+}
+
+std::vector<uint8_t> PacketBuilder::build() const {
+    std::vector<uint8_t> frame;
+    put_mac(frame, to_mac_);
+    put_mac(frame, from_mac_);
+    put16(frame, ether_type_.value_or(ip_ ? 0x0800 : 0xffff));
+    std::vector<uint8_t> l4 = build_l4();
+    if (ip_) {
+        const uint8_t protocol = ip_->protocol.value_or(l4_ == L4::Tcp ? kTcp : l4_ == L4::Udp ? kUdp : l4_ == L4::Icmp ? kIcmp : 255);
+        const size_t header = 20 + ip_->options.size();
+        put16(frame, ((0x40 | header / 4) << 8) | ip_->tos);
+        put16(frame, ip_->total_length.value_or(static_cast<uint16_t>(header + l4.size())));
+        put16(frame, ip_->id);
+        put16(frame, ip_->flags_and_offset);
+        put16(frame, size_t{ip_->ttl} << 8 | protocol);
+        put16(frame, 0);
+        put_v4(frame, ip_->source);
+        put_v4(frame, ip_->destination);
+        put(frame, ip_->options);
+        set16(frame, kEtherBytes + 10, ip_->checksum.value_or(reference_checksum(ByteView(frame).subspan(kEtherBytes))));
+    }
+    const size_t l4_offset = frame.size();
+    put(frame, l4);
+    const size_t field = l4_ == L4::Tcp ? 16 : l4_ == L4::Udp ? 6 : 2;
+    if (l4_checksum_) {
+        set16(frame, l4_offset + field, *l4_checksum_);
+    } else if (l4_ == L4::Icmp) {
+        set16(frame, l4_offset + field, reference_checksum(l4));
+    } else if (ip_ && l4_ != L4::None && !ip_->total_length && !udp_length_) {
+        // A test that lies about a length gets no sum: there is no right one.
+        set16(frame, l4_offset + field, reference_l4_checksum(frame));
+    }
+    if (frame.size() < pad_to_) {
+        frame.resize(pad_to_);
+    }
+    return frame;
+}
+
+std::string PacketBuilder::to_scapy() const {
+    std::string text = "Ether(src=\"" + from_mac_ + "\", dst=\"" + to_mac_ + "\"";
+    if (ether_type_) {
+        text += ", type=" + std::to_string(*ether_type_);
+    }
+    text += ")";
+    if (ip_) {
+        const auto& ip = *ip_;
+        text += "/IP(src=\"" + ip.source + "\", dst=\"" + ip.destination + "\", ttl=" + std::to_string(ip.ttl) +
+                ", tos=" + std::to_string(ip.tos) + ", id=" + std::to_string(ip.id) +
+                ", flags=" + std::to_string(ip.flags_and_offset >> 13) + ", frag=" + std::to_string(ip.flags_and_offset & 0x1fff);
+        if (!ip.options.empty()) {
+            text += ", options=[IPOption(" + in_hex(ip.options) + ")]";
+        }
+        if (ip.protocol) {
+            text += ", proto=" + std::to_string(*ip.protocol);
+        }
+        if (ip.total_length) {
+            text += ", len=" + std::to_string(*ip.total_length);
+        }
+        if (ip.checksum) {
+            text += ", chksum=" + std::to_string(*ip.checksum);
+        }
+        text += ")";
+    }
+    const std::string ports = "sport=" + std::to_string(source_port_) + ", dport=" + std::to_string(destination_port_);
+    const std::string checksum = l4_checksum_ ? ", chksum=" + std::to_string(*l4_checksum_) : "";
+    switch (l4_) {
+        case L4::None:
+            break;
+        case L4::Tcp:
+            text += "/TCP(" + ports + ", flags=\"" + tcp_flags_ + "\", seq=" + std::to_string(seq_) + ", ack=" + std::to_string(ack_) +
+                    ", window=" + std::to_string(window_) + checksum;
+            if (!tcp_options_.empty()) {
+                text += ", dataofs=" + std::to_string(5 + tcp_options_.size() / 4) + ")/Raw(" + in_hex(tcp_options_);
+            }
+            text += ")";
+            break;
+        case L4::Udp:
+            text += "/UDP(" + ports + (udp_length_ ? ", len=" + std::to_string(*udp_length_) : "") + checksum + ")";
+            break;
+        case L4::Icmp: {
+            // Whole, payload and sum included: scapy's fields behind the ICMP checksum depend on the type.
+            const std::vector<uint8_t> frame = build();
+            return text + "/ICMP(" + in_hex(ByteView(frame).subspan(kEtherBytes + 20 + (ip_ ? ip_->options.size() : 0))) + ")";
+        }
+    }
+    if (!payload_.empty()) {
+        text += "/Raw(" + in_hex(payload_) + ")";
+    }
+    return text;
+}
+
+}  // namespace penstock::test

@@ -1,0 +1,96 @@
+// Frames for tests, written as people say them:
+//
+//     const std::vector<uint8_t> syn = eth().ipv4("192.0.2.1", "80.11.12.10").ttl(63).tcp(40000, 80, "S").seq(1000).build();
+//
+// Lengths and checksums come out right unless a test asks otherwise. The sums are computed here byte by byte, on purpose without a line of
+// dataplane/packet, so that the two can be held against each other. to_scapy() says the same packet in scapy, for pasting.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/base/bytes.hpp"
+
+namespace penstock::test {
+
+// RFC 1071 in its simplest form, over any bytes; the value as it would be written in host order.
+[[nodiscard]] uint16_t reference_checksum(ByteView bytes);
+// The TCP or UDP checksum that the IPv4 packet in `frame` (IP header at byte 14) should carry; its own checksum field counts as 0.
+[[nodiscard]] uint16_t reference_l4_checksum(ByteView frame);
+
+// A scapy line for any frame: Ether(bytes.fromhex("...")). For failures, where only the bytes are left.
+[[nodiscard]] std::string to_scapy(ByteView frame);
+
+class PacketBuilder {
+ public:
+    // Ethernet. Both default to locally administered addresses, 02:00:00:00:00:01 -> 02:00:00:00:00:02.
+    PacketBuilder& from_mac(std::string_view mac);
+    PacketBuilder& to_mac(std::string_view mac);
+    PacketBuilder& ether_type(uint16_t type);  // default: 0x0800 once ipv4() was called, else 0xffff
+
+    // IPv4; the other setters of this group describe its header.
+    PacketBuilder& ipv4(std::string_view source, std::string_view destination);
+    PacketBuilder& ttl(uint8_t value);
+    PacketBuilder& tos(uint8_t value);
+    PacketBuilder& id(uint16_t value);
+    PacketBuilder& dont_fragment();
+    PacketBuilder& more_fragments();
+    PacketBuilder& fragment_offset(uint16_t units_of_8_bytes);
+    PacketBuilder& options(std::vector<uint8_t> bytes);  // padded to a whole word with end-of-list
+    PacketBuilder& ip_protocol(uint8_t number);          // for payload() right behind the IP header
+    PacketBuilder& ip_total_length(uint16_t wrong);
+    PacketBuilder& ip_checksum(uint16_t wrong);
+
+    // Transport; one of them. `flags` in scapy's letters: FSRPAUEC.
+    PacketBuilder& tcp(uint16_t source_port, uint16_t destination_port, std::string_view flags = "A");
+    PacketBuilder& seq(uint32_t value);
+    PacketBuilder& ack(uint32_t value);
+    PacketBuilder& window(uint16_t value);
+    PacketBuilder& tcp_options(std::vector<uint8_t> bytes);  // padded to a whole word with end-of-list
+    PacketBuilder& udp(uint16_t source_port, uint16_t destination_port);
+    PacketBuilder& udp_length(uint16_t wrong);
+    PacketBuilder& icmp(uint8_t type, uint8_t code, uint32_t rest = 0);
+    PacketBuilder& l4_checksum(uint16_t wrong);  // for UDP, 0 means: none sent
+
+    PacketBuilder& payload(std::string_view text);
+    PacketBuilder& payload(std::vector<uint8_t> bytes);
+    // Zeros behind the IP packet up to a frame length, as a NIC pads to 60.
+    PacketBuilder& pad_to(size_t frame_bytes);
+
+    [[nodiscard]] std::vector<uint8_t> build() const;
+    [[nodiscard]] std::string to_scapy() const;
+
+ private:
+    enum class L4 : uint8_t { None, Tcp, Udp, Icmp };
+    struct Ipv4Fields {
+        std::string source, destination;
+        uint8_t ttl = 64, tos = 0;
+        uint16_t id = 1, flags_and_offset = 0;
+        std::vector<uint8_t> options;
+        std::optional<uint8_t> protocol;
+        std::optional<uint16_t> total_length, checksum;
+    };
+    [[nodiscard]] std::vector<uint8_t> build_l4() const;
+
+    std::string from_mac_ = "02:00:00:00:00:01", to_mac_ = "02:00:00:00:00:02";
+    std::optional<uint16_t> ether_type_;
+    std::optional<Ipv4Fields> ip_;
+    L4 l4_ = L4::None;
+    uint16_t source_port_ = 0, destination_port_ = 0, window_ = 8192;
+    uint32_t seq_ = 0, ack_ = 0, icmp_rest_ = 0;
+    std::string tcp_flags_;
+    std::vector<uint8_t> tcp_options_;
+    uint8_t icmp_type_ = 0, icmp_code_ = 0;
+    std::optional<uint16_t> udp_length_, l4_checksum_;
+    std::vector<uint8_t> payload_;
+    size_t pad_to_ = 0;
+};
+
+[[nodiscard]] inline PacketBuilder eth() {
+    return {};
+}
+
+}  // namespace penstock::test
