@@ -1,20 +1,23 @@
 // All Services of one snapshot and the frontends that lead to them. Built by the control thread, then read-only for every worker.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "dataplane/base/cpu.hpp"
 #include "dataplane/base/hash.hpp"
+#include "dataplane/lb/row_index.hpp"
 #include "dataplane/lb/service.hpp"
 
 namespace penstock::lb {
 
-// What a worker needs of a frontend, two to a cache line.
-struct FrontendRow {
+// What a worker needs of a frontend, in one cache line of its own: 37 bytes do not go twice into 64, and a row across two lines costs two.
+struct alignas(kCacheLine) FrontendRow {
     IpAddr address;
-    const Service* service = nullptr;     // null: the slot is free; kept alive by ServiceTable::services_
-    const SourceFilter* filter = nullptr;
+    const Service* service = nullptr;      // never null in a table, which keeps it alive
+    const SourceFilter* filter = nullptr;  // null: everyone
     L4Port port = 0;
     Protocol protocol = Protocol::Tcp;
     FrontendClass cls = FrontendClass::ExternalIp;
@@ -23,22 +26,28 @@ struct FrontendRow {
 };
 
 class ServiceTable {
-   public:
+ public:
     ServiceTable() = default;  // no Services
 
     // Frontends must be unique by (address, port, protocol): the semantics room has settled conflicts (SVC-018). A duplicate is Internal.
-    // NodePort rows rank below exact ones (NODEPORT-004): where both claim one tuple, the exact row is kept and it is no error.
-    // Control thread.
+    // NodePort rows rank below exact ones (NODEPORT-004): where both claim one tuple, the exact row is kept and it is no error. The same
+    // NodePort of the same Service given twice for one address (it lies on two twins) is one row.
+    // Control thread; draws a fresh hash key, so that clients cannot learn which tuples share a line.
     static Result<std::shared_ptr<const ServiceTable>> build(std::vector<Frontend> frontends,
-                                                              std::vector<std::shared_ptr<const Service>> services);
+                                                             std::vector<std::shared_ptr<const Service>> services);
 
-    // The frontend of a packet's destination, or null. One to two cache lines; any worker.
+    // The frontend of a packet's destination, or null. Nearly always one cache line where there is none, two where there is; any worker.
     [[nodiscard]] const FrontendRow* find(const IpAddr& address, L4Port port, Protocol protocol) const noexcept;
 
-    // True where some frontend of class L or X, whatever its port, has this address (for VipPortClosed).
+    // True where some frontend of class L or X, whatever its port, has this address (for VipPortClosed). Such an address may be the host's
+    // as well: then its other ports are the host's business (XIP-003), so ask RouteTable::is_local first.
     [[nodiscard]] bool is_vip(const IpAddr& address) const noexcept;
     // True where a NodePort frontend exists with this number and protocol on any address; SNAT leaves such ports alone.
-    [[nodiscard]] bool is_node_port(L4Port port, Protocol protocol) const noexcept;
+    [[nodiscard]] bool is_node_port(L4Port port, Protocol protocol) const noexcept {
+        return ((node_port_bits(protocol)[port / 64] >> (port % 64)) & 1) != 0;
+    }
+    // The same for all numbers at once: bit p % 64 of word p / 64 is port p; 1,024 words, never null, valid as long as the table.
+    [[nodiscard]] const uint64_t* node_port_bits(Protocol protocol) const noexcept;
     // True where a backend set with SourceMode::Keep holds this endpoint: a packet *from* it may be the reply of a flow that is placed by
     // the client's address.
     [[nodiscard]] bool is_kept_backend(const IpAddr& address, L4Port port, Protocol protocol) const noexcept;
@@ -46,15 +55,26 @@ class ServiceTable {
     [[nodiscard]] const std::vector<std::shared_ptr<const Service>>& services() const noexcept { return services_; }
     [[nodiscard]] const std::vector<Frontend>& frontends() const noexcept { return frontends_; }
 
-   private:
-    // Layout is the implementer's: see service_table.cpp.
+ private:
+    struct KeptBackend {
+        IpAddr address;
+        L4Port port = 0;
+        Protocol protocol = Protocol::Tcp;
+        bool operator==(const KeptBackend&) const = default;
+    };
+    Status add_row(const Frontend& frontend);
+    void add_kept_backends(const Service& service);
+
     std::vector<Frontend> frontends_;
     std::vector<std::shared_ptr<const Service>> services_;
-    std::vector<FrontendRow> rows_;
-    std::vector<IpAddr> vips_;
-    std::vector<uint64_t> node_port_bits_;
-    std::vector<FrontendRow> kept_backends_;
     HashKey key_{};
+    std::vector<FrontendRow> rows_;
+    RowIndex row_index_;
+    std::vector<IpAddr> vips_;
+    RowIndex vip_index_;
+    std::vector<KeptBackend> kept_backends_;
+    RowIndex kept_index_;
+    std::array<std::vector<uint64_t>, 3> node_ports_;  // TCP, UDP, SCTP; empty where none is declared
 };
 
 }  // namespace penstock::lb

@@ -1,0 +1,119 @@
+#include "dataplane/lb/maglev.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "dataplane/base/check.hpp"
+#include "dataplane/base/hash.hpp"
+#include "dataplane/base/limits.hpp"
+
+namespace penstock::lb {
+namespace {
+
+// Ring sizes are primes, so that every step from 1 to size-1 visits all slots.
+struct SizeClass {
+    uint32_t slots;
+    // Up to this many backends the ring stands alone; from there to kBlend times as many its share goes to the next class.
+    uint32_t alone_until;
+};
+// Measured: a departure moves (1 + c n^2 / slots) / n, c about 3.5, and the growing share of the next ring adds 1 / (n ln kBlend). With a
+// factor of 8 the sum stays below 2/n through the first window, whose worst place is near 5 x alone_until, if slots >= 40 x alone_until^2.
+constexpr uint32_t kBlend = 8;
+constexpr std::array<SizeClass, 3> kClasses{{{16'381, 20}, {262'139, 320}, {1'048'573, ~0u}}};
+static_assert(kClasses[0].slots >= 40 * kClasses[0].alone_until * kClasses[0].alone_until);
+static_assert(kClasses[0].alone_until * kBlend <= kClasses[1].alone_until && kClasses[1].alone_until * kBlend <= kClasses[2].alone_until);
+static_assert(kClasses.back().slots > limits::kBackendsPerServiceMax, "a backend without a slot would get no flows");
+
+// Public and fixed: see MaglevRing::build. Two keys give the two independent hashes of the paper.
+constexpr HashKey kOffsetKey{0x6d61676c65760001ULL, 0x6f66667365740001ULL};
+constexpr HashKey kSkipKey{0x6d61676c65760002ULL, 0x736b697000000002ULL};
+
+uint64_t hash_of(const Backend& backend, const HashKey& key) {
+    return siphash13<3>(
+        key, {load<uint64_t>(backend.address.bytes().data()), load<uint64_t>(backend.address.bytes().data() + 8), uint64_t{backend.port}});
+}
+
+// One backend's place in its own order of slots.
+struct Claimant {
+    uint32_t backend;
+    uint32_t next;  // the slot it will try next
+    uint32_t skip;  // steps between tries
+    uint64_t weight;
+    uint64_t owed = 0;  // it sits out a round while round x weight has not reached this
+};
+
+// Appends a ring of `slots`, one turn after the other (the paper's pseudocode 1). Weights: the heaviest takes a turn each round, the others
+// in proportion, and everybody one in the first round.
+void append_ring(std::span<const Backend> backends, uint32_t slots, std::vector<uint32_t>& ring) {
+    uint64_t weight_max = 0;
+    for (const Backend& backend : backends) {
+        weight_max = std::max<uint64_t>(weight_max, backend.weight);
+    }
+    std::vector<Claimant> claimants;
+    claimants.reserve(backends.size());
+    for (uint32_t i = 0; i < backends.size(); ++i) {
+        const uint64_t weight = weight_max == 0 ? 1 : backends[i].weight;
+        if (weight != 0) {
+            claimants.push_back({.backend = i,
+                                 .next = static_cast<uint32_t>(hash_of(backends[i], kOffsetKey) % slots),
+                                 .skip = static_cast<uint32_t>(hash_of(backends[i], kSkipKey) % (slots - 1)) + 1,
+                                 .weight = weight});
+        }
+    }
+    weight_max = std::max<uint64_t>(weight_max, 1);
+
+    constexpr uint32_t kFree = ~0u;
+    const size_t base = ring.size();
+    ring.resize(base + slots, kFree);
+    uint32_t* const slot = ring.data() + base;
+    uint32_t taken = 0;
+    for (uint64_t round = 1; taken < slots; ++round) {
+        for (Claimant& claimant : claimants) {
+            if (round * claimant.weight < claimant.owed) {
+                continue;
+            }
+            claimant.owed += weight_max;
+            while (slot[claimant.next] != kFree) {
+                claimant.next += claimant.skip;
+                claimant.next -= claimant.next >= slots ? slots : 0;
+            }
+            slot[claimant.next] = claimant.backend;
+            if (++taken == slots) {
+                break;
+            }
+        }
+    }
+}
+
+}  // namespace
+
+MaglevRing MaglevRing::build(std::span<const Backend> backends) {
+    MaglevRing made;
+    if (backends.empty()) {
+        return made;
+    }
+    PENSTOCK_CHECK(backends.size() <= limits::kBackendsPerServiceMax);
+    auto count = static_cast<uint32_t>(std::ranges::count_if(backends, [](const Backend& b) { return b.weight != 0; }));
+    count = count == 0 ? static_cast<uint32_t>(backends.size()) : count;
+    if (backends.size() == 1) {
+        made.ring_ = {0};
+        made.first_size_ = 1;
+        return made;
+    }
+    size_t cls = 0;
+    while (cls + 1 < kClasses.size() && count >= kClasses[cls].alone_until * kBlend) {
+        ++cls;
+    }
+    append_ring(backends, kClasses[cls].slots, made.ring_);
+    made.first_size_ = made.size();
+    if (count > kClasses[cls].alone_until) {
+        // Logarithmic, so that each further backend moves the same share of 1/n.
+        const double share = std::log2(double(count) / kClasses[cls].alone_until) / std::log2(double(kBlend));
+        made.second_share_ = static_cast<uint32_t>(std::lround(share * kShareOne));
+        append_ring(backends, kClasses[cls + 1].slots, made.ring_);
+    }
+    return made;
+}
+
+}  // namespace penstock::lb

@@ -1,0 +1,33 @@
+#include "dataplane/lb/names.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace penstock::lb {
+namespace {
+
+constexpr std::array kSchedulers{SchedulerKind::RoundRobin, SchedulerKind::Random, SchedulerKind::Maglev};
+
+// Independent of the locale: names are ASCII.
+bool equal_without_case(std::string_view a, std::string_view b) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+    return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+}  // namespace
+
+Result<SchedulerKind> parse_scheduler(std::string_view text) {
+    std::string known;
+    for (const SchedulerKind kind : kSchedulers) {
+        if (equal_without_case(text, to_string(kind))) {
+            return kind;
+        }
+        known += known.empty() ? "" : ", ";
+        known += to_string(kind);
+    }
+    // An annotation may hold anything; 64 bytes are enough to find it again.
+    return fail(Errc::InvalidArgument, "\"" + std::string(text.substr(0, 64)) + "\" is not a scheduler: " + known + " are known");
+}
+
+}  // namespace penstock::lb

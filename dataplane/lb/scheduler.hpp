@@ -1,0 +1,60 @@
+// Which backend a new flow gets. One function for every scheduler; what a scheduler remembers between flows lies in SchedulerState, one per
+// worker, so choosing takes no lock: fairness holds exactly on each worker, and over all of them to within one flow per worker (SCHED-002).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "dataplane/base/check.hpp"
+#include "dataplane/base/hash.hpp"
+#include "dataplane/base/limits.hpp"
+#include "dataplane/lb/service.hpp"
+#include "dataplane/packet/flow_key.hpp"
+
+namespace penstock::lb {
+
+// A Service has one backend set for external traffic and may have another for internal; each rotates on its own, or flows to one would
+// tear holes into the rotation of the other.
+inline constexpr uint32_t kBackendSetsMax = 2;
+
+// What one worker's schedulers remember. The worker alone writes; a control thread may peek (relaxed atomics, no pairing: each word stands
+// for itself). The memory is handed in and outlives this.
+class SchedulerState {
+ public:
+    static constexpr size_t kCursors = size_t{limits::kServicesMax} * kBackendSetsMax;
+
+    // `seed` differs from worker to worker (HashKey::random at start): every rotation begins at a random place of its own. Workers that
+    // all began at the first backend would send it a burst of `workers` flows for every new Service.
+    SchedulerState(std::span<uint32_t> cursors, uint64_t seed) noexcept;
+
+    // Where the rotation of `set` stands: the next index to take, before reduction to the set's size.
+    [[nodiscard]] uint32_t cursor(ServiceId service, size_t set) const noexcept {
+        return std::atomic_ref(cursors_[slot(service, set)]).load(std::memory_order_relaxed);
+    }
+    void set_cursor(ServiceId service, size_t set, uint32_t next) noexcept {
+        std::atomic_ref(cursors_[slot(service, set)]).store(next, std::memory_order_relaxed);
+    }
+
+    // The number that draw() would give next.
+    [[nodiscard]] uint64_t peek_draw() const noexcept;
+    uint64_t draw() noexcept;
+
+ private:
+    static size_t slot(ServiceId service, size_t set) noexcept {
+        PENSTOCK_ASSERT(service.value < limits::kServicesMax && set < kBackendSetsMax);
+        return size_t{service.value} * kBackendSetsMax + set;
+    }
+
+    std::span<uint32_t> cursors_;
+    uint64_t random_state_;
+};
+
+// Index into set.usable for a new flow whose first packet is `forward`. `set` is one of service.sets and is not empty. Worker.
+[[nodiscard]] uint32_t pick(const Service& service, const BackendSet& set, const packet::FlowKey& forward, SchedulerState& state) noexcept;
+
+// What pick() would answer now, changing nothing; for `explain`. Any thread: a worker that schedules meanwhile makes it a recent answer.
+[[nodiscard]] uint32_t peek(const Service& service, const BackendSet& set, const packet::FlowKey& forward,
+                            const SchedulerState& state) noexcept;
+
+}  // namespace penstock::lb

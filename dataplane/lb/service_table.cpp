@@ -1,0 +1,150 @@
+#include "dataplane/lb/service_table.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace penstock::lb {
+namespace {
+
+constexpr size_t kPortWords = 65'536 / 64;
+
+size_t protocol_index(Protocol protocol) noexcept {
+    switch (protocol) {
+        case Protocol::Tcp:
+            return 0;
+        case Protocol::Udp:
+            return 1;
+        case Protocol::Sctp:
+            return 2;
+    }
+    return 0;
+}
+
+uint64_t hash_of(const IpAddr& address, L4Port port, Protocol protocol, const HashKey& key) noexcept {
+    return siphash13<3>(key, {load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8),
+                              uint64_t{port} << 8 | static_cast<uint8_t>(protocol)});
+}
+uint64_t hash_of(const IpAddr& address, const HashKey& key) noexcept {
+    return siphash13<2>(key, {load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8)});
+}
+
+std::string describe(const Frontend& frontend) {
+    return std::string(penstock::to_string(frontend.protocol)) + " " + frontend.address.to_string() + " port " +
+           std::to_string(frontend.port);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(std::vector<Frontend> frontends,
+                                                                std::vector<std::shared_ptr<const Service>> services) {
+    auto table = std::make_shared<ServiceTable>();
+    table->key_ = HashKey::random();
+    table->frontends_ = std::move(frontends);
+    table->services_ = std::move(services);
+    table->rows_.reserve(table->frontends_.size());
+    table->row_index_ = RowIndex(table->frontends_.size());
+    table->vip_index_ = RowIndex(table->frontends_.size());
+
+    // Exact rows first: a NodePort row then finds its tuple taken and steps back (NODEPORT-004).
+    for (const bool node_ports : {false, true}) {
+        for (const Frontend& frontend : table->frontends_) {
+            if ((frontend.cls == FrontendClass::NodePort) != node_ports) {
+                continue;
+            }
+            if (Status added = table->add_row(frontend); !added) {
+                return std::unexpected(std::move(added.error()));
+            }
+        }
+    }
+
+    size_t kept_max = 0;
+    for (const auto& service : table->services_) {
+        for (const BackendSet& set : service->sets) {
+            kept_max += set.source == SourceMode::Keep ? set.usable.size() : 0;
+        }
+    }
+    table->kept_index_ = RowIndex(kept_max);
+    for (const auto& service : table->services_) {
+        table->add_kept_backends(*service);
+    }
+    return table;
+}
+
+Status ServiceTable::add_row(const Frontend& frontend) {
+    if (frontend.service == nullptr || frontend.set >= frontend.service->sets.size()) {
+        return fail(Errc::Internal, "frontend " + describe(frontend) + " leads to no backend set");
+    }
+    const uint64_t hash = hash_of(frontend.address, frontend.port, frontend.protocol, key_);
+    const FrontendRow* present = find(frontend.address, frontend.port, frontend.protocol);
+    const bool is_node_port = frontend.cls == FrontendClass::NodePort;
+    if (present != nullptr) {
+        const bool outranked = is_node_port && present->cls != FrontendClass::NodePort;
+        const bool repeated = is_node_port && present->service == frontend.service.get() && present->set == frontend.set;
+        if (!outranked && !repeated) {
+            return fail(Errc::Internal, "frontend " + describe(frontend) + " is claimed by service " + present->service->display_name() +
+                                            " and by service " + frontend.service->display_name());
+        }
+    } else {
+        row_index_.insert(hash, static_cast<uint32_t>(rows_.size()));
+        rows_.push_back({.address = frontend.address,
+                         .service = frontend.service.get(),
+                         .filter = frontend.filter.get(),
+                         .port = frontend.port,
+                         .protocol = frontend.protocol,
+                         .cls = frontend.cls,
+                         .set = frontend.set});
+    }
+
+    if (is_node_port) {
+        // Declared, even where an exact row hides it on this address.
+        std::vector<uint64_t>& bits = node_ports_[protocol_index(frontend.protocol)];
+        bits.resize(kPortWords);
+        bits[frontend.port / 64] |= uint64_t{1} << (frontend.port % 64);
+    } else if (frontend.cls != FrontendClass::ClusterIp && !is_vip(frontend.address)) {
+        vip_index_.insert(hash_of(frontend.address, key_), static_cast<uint32_t>(vips_.size()));
+        vips_.push_back(frontend.address);
+    }
+    return {};
+}
+
+// Services may share an endpoint (two service ports with one target port), so a repetition is ordinary.
+void ServiceTable::add_kept_backends(const Service& service) {
+    for (const BackendSet& set : service.sets) {
+        if (set.source != SourceMode::Keep) {
+            continue;
+        }
+        for (const Backend& backend : set.usable) {
+            if (!is_kept_backend(backend.address, backend.port, service.protocol)) {
+                kept_index_.insert(hash_of(backend.address, backend.port, service.protocol, key_),
+                                   static_cast<uint32_t>(kept_backends_.size()));
+                kept_backends_.push_back({backend.address, backend.port, service.protocol});
+            }
+        }
+    }
+}
+
+const FrontendRow* ServiceTable::find(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
+    const uint32_t row = row_index_.find(hash_of(address, port, protocol, key_), [&](uint32_t candidate) {
+        const FrontendRow& r = rows_[candidate];
+        return r.address == address && r.port == port && r.protocol == protocol;
+    });
+    return row == RowIndex::kNoRow ? nullptr : &rows_[row];
+}
+
+bool ServiceTable::is_vip(const IpAddr& address) const noexcept {
+    return vip_index_.find(hash_of(address, key_), [&](uint32_t row) { return vips_[row] == address; }) != RowIndex::kNoRow;
+}
+
+bool ServiceTable::is_kept_backend(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
+    const KeptBackend wanted{address, port, protocol};
+    return kept_index_.find(hash_of(address, port, protocol, key_), [&](uint32_t row) { return kept_backends_[row] == wanted; }) !=
+           RowIndex::kNoRow;
+}
+
+const uint64_t* ServiceTable::node_port_bits(Protocol protocol) const noexcept {
+    static constexpr std::array<uint64_t, kPortWords> kNone{};
+    const std::vector<uint64_t>& bits = node_ports_[protocol_index(protocol)];
+    return bits.empty() ? kNone.data() : bits.data();
+}
+
+}  // namespace penstock::lb
