@@ -1,0 +1,89 @@
+"""Runs meson's test suites and counts single cases, which meson does not: it counts programs. Called by scripts/test.
+
+test_results.py targets BUILD SUITE...       the ninja targets that these suites need
+test_results.py run BUILD COUNTS SUITE...    runs them; shows failures and reasons of skips; appends "passed failed skipped" to COUNTS
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+from concurrent.futures import ThreadPoolExecutor
+
+
+def tests_of(build, suites):
+    listed = json.loads(subprocess.check_output(["meson", "introspect", build, "--tests"], text=True))
+    # meson writes a suite as "project:suite".
+    return [test for test in listed if {name.rpartition(":")[2] for name in test["suite"]} & set(suites)]
+
+
+def targets(build, suites):
+    known = json.loads(subprocess.check_output(["meson", "introspect", build, "--targets"], text=True))
+    path_of = {target["id"]: os.path.relpath(target["filename"][0], build) for target in known}
+    for path in sorted({path_of[target] for test in tests_of(build, suites) for target in test["depends"]}):
+        print(path)
+    return 0
+
+
+def run_one(test, reports):
+    """(test, exit code or None for a timeout, its output, path of its report)"""
+    report = os.path.join(reports, test["name"].replace("/", "_").replace(" ", "_") + ".xml")
+    words = list(test["cmd"])
+    if test["protocol"] == "gtest":
+        words.append(f"--gtest_output=xml:{report}")
+    try:
+        done = subprocess.run(words, cwd=test["workdir"], env={**os.environ, **test["env"]}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=test["timeout"] * timeout_factor() if test["timeout"] > 0 else None)
+        return test, done.returncode, done.stdout.decode(errors="replace"), report
+    except subprocess.TimeoutExpired as late:
+        return test, None, (late.stdout or b"").decode(errors="replace"), report
+
+
+def timeout_factor():
+    # Sanitized programs are up to ten times slower, and shared machines slower still.
+    return 10
+
+
+def cases_in(report):
+    """Yields (name, "passed" | "failed" | "skipped", reason)."""
+    for suite in xml.parse(report).getroot().iter("testsuite"):
+        for case in suite.iter("testcase"):
+            name = f"{case.get('classname')}.{case.get('name')}"
+            skip = case.find("skipped")
+            if case.find("failure") is not None:
+                yield name, "failed", ""
+            elif skip is not None:
+                yield name, "skipped", " ".join((skip.get("message") or skip.text or "no reason given").split())
+            elif case.get("status") == "notrun":  # switched off by a DISABLED_ name
+                yield name, "skipped", "disabled by its name"
+            else:
+                yield name, "passed", ""
+
+
+def run(build, counts_file, suites):
+    totals = {"passed": 0, "failed": 0, "skipped": 0}
+    with tempfile.TemporaryDirectory() as reports, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for test, code, output, report in pool.map(lambda test: run_one(test, reports), tests_of(build, suites)):
+            ended = "timed out" if code is None else f"ended with {code}"
+            try:
+                cases = list(cases_in(report))
+            except (FileNotFoundError, xml.ParseError):
+                # No gtest, or one that died before it could report: the program is the case.
+                cases = [(test["name"], "passed" if code == 0 else "failed", ended)]
+            if code != 0 and not any(outcome == "failed" for _, outcome, _ in cases):
+                cases.append((test["name"], "failed", ended))  # a sanitizer's finding at exit, for one
+            for name, outcome, reason in cases:
+                totals[outcome] += 1
+                if outcome != "passed":
+                    print(f"{'SKIP' if outcome == 'skipped' else 'FAIL'} {name}{': ' if reason else ''}{reason}")
+            if any(outcome == "failed" for _, outcome, _ in cases):
+                print(f"--- {test['name']} {ended}; its output:\n{output.rstrip()}\n---")
+    with open(counts_file, "a") as file:
+        print(totals["passed"], totals["failed"], totals["skipped"], file=file)
+    return 0
+
+
+if __name__ == "__main__":
+    action, build_directory, *rest = sys.argv[1:]
+    sys.exit(targets(build_directory, rest) if action == "targets" else run(build_directory, rest[0], rest[1:]))
