@@ -1,0 +1,209 @@
+// penstock.v1 against the model: what the model can say survives the wire, and each rule of the protos refuses by name.
+#include "control/rpc/convert.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace penstock::rpc {
+namespace {
+
+IpAddr ip(const char* text) {
+    return IpAddr::parse(text).value();
+}
+
+model::Service everything() {
+    model::Service service;
+    service.key = {"default", "web", "http", Protocol::Tcp};
+    service.service_port = 80;
+    service.scheduler = lb::SchedulerKind::Maglev;
+    service.sets.push_back({.endpoints = {{ip("10.0.0.1"), 9376, 1, "node-a", "z1"}, {ip("10.0.0.2"), 9376, 0, "", ""}},
+                            .source = lb::SourceMode::Keep,
+                            .when_empty = lb::EmptyAction::DropNoLocal,
+                            .family = IpFamily::V4});
+    service.sets.push_back({.endpoints = {{ip("2001:db8::9"), 9376, 65535, "node-b", ""}}, .family = IpFamily::V6});
+    service.frontends.push_back({lb::FrontendClass::LoadBalancerIp, ip("192.0.2.8"), IpFamily::V4, 80, 0, true});
+    service.frontends.push_back({lb::FrontendClass::ExternalIp, ip("2001:db8:80::1"), IpFamily::V6, 80, 1, false});
+    service.frontends.push_back({lb::FrontendClass::NodePort, {}, IpFamily::V4, 30080, 0, false});
+    service.frontends.push_back({lb::FrontendClass::NodePort, {}, IpFamily::V6, 30080, 1, false});
+    service.source_ranges = {Prefix::parse("198.51.100.0/24").value(), Prefix::parse("2001:db8::/32").value()};
+    service.notices = {{model::Notice::Level::Warning, "FrontendConflict", "192.0.2.9:80/TCP belongs to default/older"}};
+    return service;
+}
+
+TEST(Convert, AServiceSurvivesTheWire) {
+    const auto service = everything();
+    const auto back = from_proto(to_proto(service));
+    ASSERT_TRUE(back) << back.error().what;
+    EXPECT_EQ(*back, service);
+}
+
+TEST(Convert, EveryEnumeratorSurvivesTheWire) {
+    for (const auto value : {Protocol::Tcp, Protocol::Udp, Protocol::Sctp}) {
+        EXPECT_EQ(from_proto(to_proto(value)), value);
+    }
+    for (const auto value : {lb::SchedulerKind::RoundRobin, lb::SchedulerKind::Random, lb::SchedulerKind::Maglev}) {
+        EXPECT_EQ(from_proto(to_proto(value)), value);
+    }
+    for (const auto value : {lb::SourceMode::Translate, lb::SourceMode::Keep}) {
+        EXPECT_EQ(from_proto(to_proto(value)), value);
+    }
+    for (const auto value : {lb::EmptyAction::Reject, lb::EmptyAction::Drop, lb::EmptyAction::DropNoLocal}) {
+        EXPECT_EQ(from_proto(to_proto(value)), value);
+    }
+    for (const auto value :
+         {lb::FrontendClass::ClusterIp, lb::FrontendClass::LoadBalancerIp, lb::FrontendClass::ExternalIp, lb::FrontendClass::NodePort}) {
+        EXPECT_EQ(from_proto(to_proto(value)), value);
+    }
+    for (const auto value : {model::GatewayMode::Node, model::GatewayMode::External}) {
+        EXPECT_EQ(from_proto(to_proto(value)), value);
+    }
+}
+
+TEST(Convert, AbsentFieldsHaveTheDefaultsOfTheProto) {
+    v1::Service message;
+    message.mutable_key()->set_namespace_("default");
+    message.mutable_key()->set_name("web");
+    message.mutable_key()->set_protocol(v1::PROTOCOL_UDP);
+    message.set_service_port(53);
+    auto& endpoint = *message.add_sets()->add_endpoints();
+    endpoint.set_address("10.0.0.1");
+    endpoint.set_port(53);
+    const auto service = from_proto(message);
+    ASSERT_TRUE(service) << service.error().what;
+    EXPECT_EQ(service->scheduler, lb::SchedulerKind::RoundRobin);
+    EXPECT_EQ(service->sets[0].source, lb::SourceMode::Translate);
+    EXPECT_EQ(service->sets[0].when_empty, lb::EmptyAction::Reject);
+    EXPECT_EQ(service->sets[0].family, IpFamily::V4);
+    EXPECT_EQ(service->sets[0].endpoints[0].weight, 1);
+}
+
+TEST(Convert, WeightZeroIsNotTheAbsentWeight) {
+    auto message = to_proto(everything());
+    EXPECT_EQ(from_proto(message)->sets[0].endpoints[1].weight, 0);
+    message.mutable_sets(0)->mutable_endpoints(1)->clear_weight();
+    EXPECT_EQ(from_proto(message)->sets[0].endpoints[1].weight, 1);
+}
+
+TEST(Convert, EndpointsAreSortedWhateverTheirOrderWas) {
+    auto message = to_proto(everything());
+    message.mutable_sets(0)->mutable_endpoints()->SwapElements(0, 1);
+    EXPECT_EQ(from_proto(message).value(), everything());
+}
+
+TEST(Convert, AddressesAreComparedInBinary_GEN005) {
+    auto message = to_proto(everything());
+    message.mutable_sets(0)->mutable_endpoints(0)->set_address("010.0.0.1");
+    message.mutable_frontends(1)->set_address("2001:DB8:80:0::1");
+    EXPECT_EQ(from_proto(message).value(), everything());
+}
+
+struct Breach {
+    const char* name;
+    std::function<void(v1::Service&)> make;
+    const char* text;  // must be part of what the error says
+};
+
+TEST(Convert, EachRuleRefusesByName) {
+    const std::vector<Breach> breaches = {
+        {"no key", [](auto& s) { s.clear_key(); }, "service //?: protocol is missing"},
+        {"no namespace", [](auto& s) { s.mutable_key()->clear_namespace_(); }, "namespace is empty"},
+        {"no name", [](auto& s) { s.mutable_key()->clear_name(); }, "name is empty"},
+        {"slash in a name", [](auto& s) { s.mutable_key()->set_name("a/b"); }, "name holds a character"},
+        {"newline in a name", [](auto& s) { s.mutable_key()->set_port_name("a\nb"); }, "port_name holds a character"},
+        {"endless name", [](auto& s) { s.mutable_key()->set_name(std::string(254, 'a')); }, "name is longer than 253 bytes"},
+        {"unknown protocol", [](auto& s) { s.mutable_key()->set_protocol(static_cast<v1::Protocol>(9)); }, "protocol 9 is unknown"},
+        {"service port 0", [](auto& s) { s.set_service_port(0); }, "service_port: port 0 is not in 1-65535"},
+        {"unknown scheduler", [](auto& s) { s.set_scheduler(static_cast<v1::Scheduler>(77)); }, "scheduler 77 is unknown"},
+        {"no set", [](auto& s) { s.clear_sets(); }, "sets: there are 0, not 1-16"},
+        {"too many sets",
+         [](auto& s) {
+             for (int i = 0; i < 15; ++i) {
+                 s.add_sets();
+             }
+         },
+         "sets: there are 17"},
+        {"unknown source mode", [](auto& s) { s.mutable_sets(0)->set_source(static_cast<v1::SourceMode>(5)); }, "sets[0]: source mode 5"},
+        {"unknown empty action", [](auto& s) { s.mutable_sets(1)->set_when_empty(static_cast<v1::EmptyAction>(5)); },
+         "sets[1]: empty action 5"},
+        {"endpoint port", [](auto& s) { s.mutable_sets(0)->mutable_endpoints(1)->set_port(70000); },
+         "service default/web:http/TCP: sets[0].endpoints[1]: port 70000 is not in 1-65535"},
+        {"endpoint address", [](auto& s) { s.mutable_sets(0)->mutable_endpoints(0)->set_address("10.0.0.256"); },
+         "sets[0].endpoints[0]: address"},
+        {"endpoint family", [](auto& s) { s.mutable_sets(0)->mutable_endpoints(0)->set_address("2001:db8::1"); },
+         "address 2001:db8::1 is not of the set's family, IPv4"},
+        {"endpoint loopback", [](auto& s) { s.mutable_sets(0)->mutable_endpoints(0)->set_address("127.0.0.1"); }, "127.0.0.1 is loopback"},
+        {"endpoint link-local", [](auto& s) { s.mutable_sets(1)->mutable_endpoints(0)->set_address("fe80::1"); }, "fe80::1 is link-local"},
+        {"endpoint multicast", [](auto& s) { s.mutable_sets(0)->mutable_endpoints(0)->set_address("224.0.0.1"); },
+         "224.0.0.1 is multicast"},
+        {"endpoint unspecified", [](auto& s) { s.mutable_sets(0)->mutable_endpoints(0)->set_address("0.0.0.0"); },
+         "0.0.0.0 is unspecified"},
+        {"mapped address", [](auto& s) { s.mutable_sets(1)->mutable_endpoints(0)->set_address("::ffff:10.0.0.1"); },
+         "sets[1].endpoints[0]: address"},
+        {"weight", [](auto& s) { s.mutable_sets(0)->mutable_endpoints(0)->set_weight(65536); }, "weight 65536 is not in 0-65535"},
+        {"endpoint twice", [](auto& s) { s.mutable_sets(0)->mutable_endpoints(0)->set_address("10.0.0.2"); },
+         "sets[0]: endpoints: 10.0.0.2:9376 is there twice"},
+        {"no class", [](auto& s) { s.mutable_frontends(0)->clear_class_(); }, "frontends[0]: frontend class is missing"},
+        {"unknown class", [](auto& s) { s.mutable_frontends(0)->set_class_(static_cast<v1::FrontendClass>(8)); },
+         "frontends[0]: frontend class 8"},
+        {"frontend address", [](auto& s) { s.mutable_frontends(0)->set_address("web"); }, "frontends[0]: address"},
+        {"frontend loopback", [](auto& s) { s.mutable_frontends(0)->set_address("127.0.0.9"); },
+         "frontends[0]: address 127.0.0.9 is loopback"},
+        {"frontend port", [](auto& s) { s.mutable_frontends(0)->set_port(0); }, "frontends[0]: port 0"},
+        {"frontend set", [](auto& s) { s.mutable_frontends(0)->set_set(2); }, "frontends[0]: set 2 does not exist; the last one is 1"},
+        {"frontend family", [](auto& s) { s.mutable_frontends(0)->set_set(1); }, "an IPv4 frontend uses set 1, which is of family IPv6"},
+        {"NodePort with address", [](auto& s) { s.mutable_frontends(2)->set_address("10.9.9.9"); }, "frontends[2]: a NODE_PORT frontend"},
+        {"NodePort twice", [](auto& s) { *s.add_frontends() = s.frontends(2); }, "frontends[4]: NodePort 30080 is there twice"},
+        {"frontend twice", [](auto& s) { *s.add_frontends() = s.frontends(0); }, "frontends[4]: 192.0.2.8:80 is there twice"},
+        {"source range", [](auto& s) { s.set_source_ranges(1, "10.0.0.0/33"); }, "source_ranges[1]"},
+        {"bare source address", [](auto& s) { s.set_source_ranges(0, "10.0.0.1"); }, "source_ranges[0]"},
+        {"notice level", [](auto& s) { s.mutable_notices(0)->set_level(static_cast<v1::Notice::Level>(4)); }, "notices[0]: notice level 4"},
+    };
+    for (const auto& breach : breaches) {
+        auto message = to_proto(everything());
+        breach.make(message);
+        const auto service = from_proto(message);
+        ASSERT_FALSE(service) << breach.name;
+        EXPECT_EQ(service.error().code, Errc::InvalidArgument) << breach.name;
+        EXPECT_NE(service.error().what.find(breach.text), std::string::npos) << breach.name << ": " << service.error().what;
+    }
+}
+
+TEST(Convert, NodePortAddressesSurviveTheWireAndNameWhatIsWrong) {
+    const model::NodePortAddresses addresses{{Prefix::parse("10.0.0.0/8").value()}, true, {ip("10.1.0.1"), ip("2001:db8::1")}};
+    EXPECT_EQ(from_proto(to_proto(addresses)).value(), addresses);
+    auto message = to_proto(addresses);
+    message.set_within(0, "10.0.0.0");
+    EXPECT_NE(from_proto(message).error().what.find("node_port_addresses.within[0]"), std::string::npos);
+    message = to_proto(addresses);
+    message.set_node_addresses(1, "x");
+    EXPECT_NE(from_proto(message).error().what.find("node_port_addresses.node_addresses[1]"), std::string::npos);
+}
+
+TEST(Convert, AnIdentitySurvivesTheWireAndNamesWhatIsWrong) {
+    const model::GatewayIdentity identity{
+        "edge-1", model::GatewayMode::Node, "worker-1", {{"zone", "a"}}, {{"pen0", ip("192.0.2.1"), 24, true}}};
+    EXPECT_EQ(from_proto(to_proto(identity)).value(), identity);
+    auto message = to_proto(identity);
+    message.clear_node_name();
+    EXPECT_EQ(from_proto(message).error().what, "identity of gateway \"edge-1\": node_name is empty");
+    message = to_proto(identity);
+    message.mutable_addresses(0)->set_prefix_length(33);
+    EXPECT_NE(from_proto(message).error().what.find("addresses[0]: prefix length 33 is not in 0-32"), std::string::npos);
+    message = to_proto(identity);
+    message.clear_gateway_name();
+    EXPECT_NE(from_proto(message).error().what.find("gateway_name is empty"), std::string::npos);
+    message = to_proto(identity);
+    message.clear_mode();
+    EXPECT_NE(from_proto(message).error().what.find("mode is missing"), std::string::npos);
+}
+
+TEST(Convert, SocketsReadAsPeopleWriteThem) {
+    EXPECT_EQ(socket_text(ip("10.0.0.1"), 80), "10.0.0.1:80");
+    EXPECT_EQ(socket_text(ip("2001:db8::1"), 443), "[2001:db8::1]:443");
+}
+
+}  // namespace
+}  // namespace penstock::rpc
