@@ -12,7 +12,7 @@ namespace penstock {
 static_assert(std::endian::native == std::endian::little, "byte order conversions below assume a little-endian host");
 
 class Be16 {
-   public:
+ public:
     constexpr Be16() = default;
     static constexpr Be16 from_host(uint16_t host) noexcept { return Be16(__builtin_bswap16(host)); }
     static constexpr Be16 from_raw(uint16_t raw) noexcept { return Be16(raw); }
@@ -20,13 +20,13 @@ class Be16 {
     constexpr uint16_t raw() const noexcept { return raw_; }
     constexpr bool operator==(const Be16&) const = default;
 
-   private:
+ private:
     constexpr explicit Be16(uint16_t raw) noexcept : raw_(raw) {}
     uint16_t raw_ = 0;
 };
 
 class Be32 {
-   public:
+ public:
     constexpr Be32() = default;
     static constexpr Be32 from_host(uint32_t host) noexcept { return Be32(__builtin_bswap32(host)); }
     static constexpr Be32 from_raw(uint32_t raw) noexcept { return Be32(raw); }
@@ -34,7 +34,7 @@ class Be32 {
     constexpr uint32_t raw() const noexcept { return raw_; }
     constexpr bool operator==(const Be32&) const = default;
 
-   private:
+ private:
     constexpr explicit Be32(uint32_t raw) noexcept : raw_(raw) {}
     uint32_t raw_ = 0;
 };

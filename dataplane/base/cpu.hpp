@@ -11,8 +11,12 @@ namespace penstock {
 // x86-64 and the arm64 servers that DPDK runs on; DPDK's own RTE_CACHE_LINE_SIZE on x86.
 inline constexpr size_t kCacheLine = 64;
 
-PENSTOCK_ALWAYS_INLINE void prefetch_read(const void* address) noexcept { __builtin_prefetch(address, 0, 3); }
-PENSTOCK_ALWAYS_INLINE void prefetch_write(const void* address) noexcept { __builtin_prefetch(address, 1, 3); }
+PENSTOCK_ALWAYS_INLINE void prefetch_read(const void* address) noexcept {
+    __builtin_prefetch(address, 0, 3);
+}
+PENSTOCK_ALWAYS_INLINE void prefetch_write(const void* address) noexcept {
+    __builtin_prefetch(address, 1, 3);
+}
 
 // For a bounded spin only: tells a sibling hyper-thread that this one waits.
 PENSTOCK_ALWAYS_INLINE void relax() noexcept {

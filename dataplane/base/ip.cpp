@@ -34,10 +34,14 @@ Result<IpAddr> parse_v4(std::string_view text) {
     return IpAddr::v4(quad[0], quad[1], quad[2], quad[3]);
 }
 
-uint8_t leading_bits_mask(unsigned bits) { return bits >= 8 ? 0xff : static_cast<uint8_t>(0xff00 >> bits); }
+uint8_t leading_bits_mask(unsigned bits) {
+    return bits >= 8 ? 0xff : static_cast<uint8_t>(0xff00 >> bits);
+}
 
 // Position of the family's first bit inside the 16 bytes.
-unsigned first_byte(const IpAddr& address) { return address.is_v4() ? 12 : 0; }
+unsigned first_byte(const IpAddr& address) {
+    return address.is_v4() ? 12 : 0;
+}
 
 }  // namespace
 
@@ -61,7 +65,9 @@ Result<IpAddr> IpAddr::parse(std::string_view text) {
     return address;
 }
 
-bool IpAddr::is_unspecified() const noexcept { return *this == IpAddr() || *this == v4(0, 0, 0, 0); }
+bool IpAddr::is_unspecified() const noexcept {
+    return *this == IpAddr() || *this == v4(0, 0, 0, 0);
+}
 bool IpAddr::is_loopback() const noexcept {
     static constexpr IpAddr kLoopback6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
     return is_v4() ? bytes_[12] == 127 : *this == kLoopback6;
@@ -69,8 +75,12 @@ bool IpAddr::is_loopback() const noexcept {
 bool IpAddr::is_link_local() const noexcept {
     return is_v4() ? (bytes_[12] == 169 && bytes_[13] == 254) : (bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80);
 }
-bool IpAddr::is_multicast() const noexcept { return is_v4() ? (bytes_[12] & 0xf0) == 0xe0 : bytes_[0] == 0xff; }
-bool IpAddr::is_reserved_v4() const noexcept { return is_v4() && bytes_[12] >= 240; }
+bool IpAddr::is_multicast() const noexcept {
+    return is_v4() ? (bytes_[12] & 0xf0) == 0xe0 : bytes_[0] == 0xff;
+}
+bool IpAddr::is_reserved_v4() const noexcept {
+    return is_v4() && bytes_[12] >= 240;
+}
 
 std::string IpAddr::to_string() const {
     std::array<char, INET6_ADDRSTRLEN> buffer{};
@@ -140,7 +150,9 @@ bool Prefix::contains(const IpAddr& address) const noexcept {
     return true;
 }
 
-std::string Prefix::to_string() const { return address_.to_string() + "/" + std::to_string(length_); }
+std::string Prefix::to_string() const {
+    return address_.to_string() + "/" + std::to_string(length_);
+}
 
 Result<MacAddr> MacAddr::parse(std::string_view text) {
     MacAddr mac;
@@ -162,7 +174,8 @@ Result<MacAddr> MacAddr::parse(std::string_view text) {
 
 std::string MacAddr::to_string() const {
     std::array<char, 18> buffer{};
-    std::snprintf(buffer.data(), buffer.size(), "%02x:%02x:%02x:%02x:%02x:%02x", bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5]);
+    std::snprintf(buffer.data(), buffer.size(), "%02x:%02x:%02x:%02x:%02x:%02x", bytes[0], bytes[1], bytes[2], bytes[3], bytes[4],
+                  bytes[5]);
     return buffer.data();
 }
 

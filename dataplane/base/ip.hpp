@@ -20,10 +20,12 @@ namespace penstock {
 
 enum class IpFamily : uint8_t { V4 = 4, V6 = 6 };
 
-[[nodiscard]] constexpr const char* to_string(IpFamily family) noexcept { return family == IpFamily::V4 ? "IPv4" : "IPv6"; }
+[[nodiscard]] constexpr const char* to_string(IpFamily family) noexcept {
+    return family == IpFamily::V4 ? "IPv4" : "IPv6";
+}
 
 class IpAddr {
-   public:
+ public:
     // The unspecified IPv6 address, ::.
     constexpr IpAddr() = default;
 
@@ -58,11 +60,11 @@ class IpAddr {
     // Bits of its family: 32 or 128.
     constexpr uint8_t bits() const noexcept { return is_v4() ? 32 : 128; }
 
-    bool is_unspecified() const noexcept;     // 0.0.0.0, ::
-    bool is_loopback() const noexcept;        // 127.0.0.0/8, ::1
-    bool is_link_local() const noexcept;      // 169.254.0.0/16, fe80::/10
-    bool is_multicast() const noexcept;       // 224.0.0.0/4, ff00::/8
-    bool is_reserved_v4() const noexcept;     // 240.0.0.0/4, limited broadcast included
+    bool is_unspecified() const noexcept;  // 0.0.0.0, ::
+    bool is_loopback() const noexcept;     // 127.0.0.0/8, ::1
+    bool is_link_local() const noexcept;   // 169.254.0.0/16, fe80::/10
+    bool is_multicast() const noexcept;    // 224.0.0.0/4, ff00::/8
+    bool is_reserved_v4() const noexcept;  // 240.0.0.0/4, limited broadcast included
 
     // Canonical text: dotted quad, or RFC 5952.
     std::string to_string() const;
@@ -70,7 +72,7 @@ class IpAddr {
     constexpr bool operator==(const IpAddr&) const = default;
     constexpr auto operator<=>(const IpAddr&) const = default;
 
-   private:
+ private:
     constexpr explicit IpAddr(const std::array<uint8_t, 16>& bytes) noexcept : bytes_(bytes) {}
     std::array<uint8_t, 16> bytes_{};
 };
@@ -78,7 +80,7 @@ static_assert(sizeof(IpAddr) == 16);
 
 // An address with the bits behind its length cleared.
 class Prefix {
-   public:
+ public:
     constexpr Prefix() = default;
     // `length` in bits of the address's own family (0-32 or 0-128); host bits are masked away.
     static Result<Prefix> make(const IpAddr& address, unsigned length);
@@ -97,7 +99,7 @@ class Prefix {
     constexpr bool operator==(const Prefix&) const = default;
     constexpr auto operator<=>(const Prefix&) const = default;
 
-   private:
+ private:
     IpAddr address_;
     uint8_t length_ = 0;
 };

@@ -9,9 +9,12 @@ enum class Protocol : uint8_t { Tcp = 6, Udp = 17, Sctp = 132 };
 
 [[nodiscard]] constexpr const char* to_string(Protocol protocol) noexcept {
     switch (protocol) {
-        case Protocol::Tcp: return "TCP";
-        case Protocol::Udp: return "UDP";
-        case Protocol::Sctp: return "SCTP";
+        case Protocol::Tcp:
+            return "TCP";
+        case Protocol::Udp:
+            return "UDP";
+        case Protocol::Sctp:
+            return "SCTP";
     }
     return "unknown";
 }

@@ -11,15 +11,15 @@ namespace penstock {
 
 // What kind of trouble, for programs; chosen so that control/rpc can map each to one gRPC code in one function.
 enum class Errc : uint8_t {
-    InvalidArgument,    // the input breaks a rule that the text names
-    NotFound,           // the thing named does not exist
-    AlreadyExists,      // somebody else holds it: a lock, an address, a name
-    Exhausted,          // a capacity of limits.hpp or of the machine is used up
-    Unavailable,        // may work later: a peer is away, a resource is busy
-    PermissionDenied,   // the caller, or this process, lacks the right
-    Unsupported,        // the machine, the kernel or the PMD cannot do it
-    Corrupt,            // stored data fails its own check
-    Internal,           // a bug of ours, or an answer of a library that its manual excludes
+    InvalidArgument,   // the input breaks a rule that the text names
+    NotFound,          // the thing named does not exist
+    AlreadyExists,     // somebody else holds it: a lock, an address, a name
+    Exhausted,         // a capacity of limits.hpp or of the machine is used up
+    Unavailable,       // may work later: a peer is away, a resource is busy
+    PermissionDenied,  // the caller, or this process, lacks the right
+    Unsupported,       // the machine, the kernel or the PMD cannot do it
+    Corrupt,           // stored data fails its own check
+    Internal,          // a bug of ours, or an answer of a library that its manual excludes
 };
 
 struct Error {
@@ -31,7 +31,9 @@ template <typename T>
 using Result = std::expected<T, Error>;
 using Status = Result<void>;
 
-[[nodiscard]] inline std::unexpected<Error> fail(Errc code, std::string what) { return std::unexpected(Error{code, std::move(what)}); }
+[[nodiscard]] inline std::unexpected<Error> fail(Errc code, std::string what) {
+    return std::unexpected(Error{code, std::move(what)});
+}
 
 // The same error, seen from one level further up: "port p0: " + "MTU 9000 exceeds what net_af_xdp takes, 3542".
 [[nodiscard]] inline std::unexpected<Error> in_context(const std::string& context, Error error) {

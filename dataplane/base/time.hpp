@@ -23,7 +23,9 @@ struct TscTime {
 constexpr TscTicks ticks_between(TscTime earlier, TscTime later) noexcept {
     return {later.value > earlier.value ? later.value - earlier.value : 0};
 }
-constexpr bool is_idle_past(TscTime last_seen, TscTime now, TscTicks limit) noexcept { return ticks_between(last_seen, now) > limit; }
+constexpr bool is_idle_past(TscTime last_seen, TscTime now, TscTicks limit) noexcept {
+    return ticks_between(last_seen, now) > limit;
+}
 
 // Converts between ticks and units of time for one machine.
 struct TscRate {

@@ -10,12 +10,18 @@ const std::array<DropReasonText, kDropReasons> kDropReasonTexts{{
 
 const char* to_string(Verdict verdict) noexcept {
     switch (verdict) {
-        case Verdict::None: return "none";
-        case Verdict::Transmit: return "transmit";
-        case Verdict::Punt: return "punt";
-        case Verdict::Handoff: return "handoff";
-        case Verdict::Hold: return "hold";
-        case Verdict::Drop: return "drop";
+        case Verdict::None:
+            return "none";
+        case Verdict::Transmit:
+            return "transmit";
+        case Verdict::Punt:
+            return "punt";
+        case Verdict::Handoff:
+            return "handoff";
+        case Verdict::Hold:
+            return "hold";
+        case Verdict::Drop:
+            return "drop";
     }
     return "unknown";
 }

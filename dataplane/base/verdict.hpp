@@ -1,5 +1,5 @@
-// Every packet ends in a named verdict. PENSTOCK_DROP_REASONS is the one list of reasons: it yields the enum, the counter's name, the metric
-// label, the CLI line and docs/counters.md (a test compares that page with this list).
+// Every packet ends in a named verdict. PENSTOCK_DROP_REASONS is the one list of reasons: it yields the enum, the counter's name, the
+// metric label, the CLI line and docs/counters.md (a test compares that page with this list).
 #pragma once
 
 #include <array>
@@ -20,41 +20,44 @@ enum class Verdict : uint8_t {
 };
 
 // X(Enumerator, counter_name, meaning). Order is the order in `penstockctl stats`; append only within a group.
-#define PENSTOCK_DROP_REASONS(X)                                                                                                             \
-    /* the frame itself */                                                                                                                   \
-    X(FrameTooShort, "frame_too_short", "the frame ends inside a header that it announces")                                                  \
-    X(FrameShorterThanIp, "frame_shorter_than_ip", "the IP length exceeds the frame: it was cut on the way in (is the port's MTU too small?)") \
-    X(OwnSourceMac, "own_source_mac", "the frame carries the port's own source address: an echo of what we or the kernel sent")              \
-    X(WrongDestinationMac, "wrong_destination_mac", "the frame is addressed to another host")                                                \
-    X(BadIpHeader, "bad_ip_header", "IP version, header length or total length contradict each other")                                       \
-    X(BadIpChecksum, "bad_ip_checksum", "the IPv4 header checksum is wrong")                                                                 \
-    X(BadL4Header, "bad_l4_header", "TCP or UDP header length contradicts the packet, or a port is 0")                                       \
-    X(BadL4Checksum, "bad_l4_checksum", "the TCP or UDP checksum is wrong (checked only before an answer is made from the packet)")          \
-    X(MartianSource, "martian_source", "the source address is loopback, multicast, unspecified, or equal to the destination")                \
-    X(Fragment, "fragment", "an IP fragment addressed to a Service; fragments are not translated yet")                                       \
-    X(TtlExpired, "ttl_expired", "TTL ran out at the gateway")                                                                               \
-    /* service and flow */                                                                                                                   \
-    X(VipPortClosed, "vip_port_closed", "the address is a Service's, but no Service declares this protocol and port")                        \
-    X(SourceNotAllowed, "source_not_allowed", "loadBalancerSourceRanges of the Service do not list this client")                             \
-    X(NoLocalEndpoint, "no_local_endpoint", "externalTrafficPolicy Local, and every usable endpoint is on another node")                     \
-    X(NoEndpoint, "no_endpoint", "the Service has no usable endpoint and is told to drop instead of reject")                                 \
-    X(RejectLimited, "reject_limited", "an answer (RST or ICMP) was due, but the rate limit of answers is reached")                          \
-    X(RejectNotAllowed, "reject_not_allowed", "an answer was due, but this packet must never be answered (a RST, a broadcast, a bad checksum)") \
-    X(InvalidTcpFlags, "invalid_tcp_flags", "a combination of TCP flags that no stack sends")                                                \
-    X(ConnectionTableFull, "connection_table_full", "this worker's connection table had no room for a new flow")                             \
-    X(SnatPortsExhausted, "snat_ports_exhausted", "every SNAT port towards this endpoint is in use")                                         \
-    X(NoSnatAddress, "no_snat_address", "no SNAT address of the endpoint's family is configured")                                            \
-    /* forwarding */                                                                                                                         \
-    X(NoRoute, "no_route", "Linux has no route to the address through a port of the gateway")                                                \
-    X(NextHopUnresolved, "next_hop_unresolved", "the next hop did not answer ARP or NDP in time")                                            \
-    X(PendingFull, "pending_full", "too many packets already wait for next hops")                                                            \
-    X(HandoffRingFull, "handoff_ring_full", "the owning worker did not take packets as fast as they came")                                   \
-    X(HandoffLoop, "handoff_loop", "a packet was handed on more often than its flow can explain")                                            \
-    X(PuntRingFull, "punt_ring_full", "Linux did not take packets as fast as they came")                                                     \
-    X(PuntFailed, "punt_failed", "the TAP twin refused a frame")                                                                             \
-    X(HostFrameInvalid, "host_frame_invalid", "Linux sent a frame to the twin that does not fit the port")                                   \
-    X(TxQueueFull, "tx_queue_full", "the NIC did not take packets as fast as they were ready")                                               \
-    X(NoBuffer, "no_buffer", "the packet buffers were used up")                                                                              \
+#define PENSTOCK_DROP_REASONS(X)                                                                                                    \
+    /* the frame itself */                                                                                                          \
+    X(FrameTooShort, "frame_too_short", "the frame ends inside a header that it announces")                                         \
+    X(FrameShorterThanIp, "frame_shorter_than_ip",                                                                                  \
+      "the IP length exceeds the frame: it was cut on the way in (is the port's MTU too small?)")                                   \
+    X(OwnSourceMac, "own_source_mac", "the frame carries the port's own source address: an echo of what we or the kernel sent")     \
+    X(WrongDestinationMac, "wrong_destination_mac", "the frame is addressed to another host")                                       \
+    X(BadIpHeader, "bad_ip_header", "IP version, header length or total length contradict each other")                              \
+    X(BadIpChecksum, "bad_ip_checksum", "the IPv4 header checksum is wrong")                                                        \
+    X(BadL4Header, "bad_l4_header", "TCP or UDP header length contradicts the packet, or a port is 0")                              \
+    X(BadL4Checksum, "bad_l4_checksum", "the TCP or UDP checksum is wrong (checked only before an answer is made from the packet)") \
+    X(MartianSource, "martian_source", "the source address is loopback, multicast, unspecified, or equal to the destination")       \
+    X(Fragment, "fragment", "an IP fragment addressed to a Service; fragments are not translated yet")                              \
+    X(TtlExpired, "ttl_expired", "TTL ran out at the gateway")                                                                      \
+    /* service and flow */                                                                                                          \
+    X(VipPortClosed, "vip_port_closed", "the address is a Service's, but no Service declares this protocol and port")               \
+    X(SourceNotAllowed, "source_not_allowed", "loadBalancerSourceRanges of the Service do not list this client")                    \
+    X(NoLocalEndpoint, "no_local_endpoint", "externalTrafficPolicy Local, and every usable endpoint is on another node")            \
+    X(NoEndpoint, "no_endpoint", "the Service has no usable endpoint and is told to drop instead of reject")                        \
+    X(RejectLimited, "reject_limited", "an answer (RST or ICMP) was due, but the rate limit of answers is reached")                 \
+    X(RejectNotAllowed, "reject_not_allowed",                                                                                       \
+      "an answer was due, but this packet must never be answered (a RST, a broadcast, a bad checksum)")                             \
+    X(InvalidTcpFlags, "invalid_tcp_flags", "a combination of TCP flags that no stack sends")                                       \
+    X(ConnectionTableFull, "connection_table_full", "this worker's connection table had no room for a new flow")                    \
+    X(SnatPortsExhausted, "snat_ports_exhausted", "every SNAT port towards this endpoint is in use")                                \
+    X(NoSnatAddress, "no_snat_address", "no SNAT address of the endpoint's family is configured")                                   \
+    /* forwarding */                                                                                                                \
+    X(NoRoute, "no_route", "Linux has no route to the address through a port of the gateway")                                       \
+    X(PacketTooBig, "packet_too_big", "the packet exceeds the MTU of the port that it would leave by")                              \
+    X(NextHopUnresolved, "next_hop_unresolved", "the next hop did not answer ARP or NDP in time")                                   \
+    X(PendingFull, "pending_full", "too many packets already wait for next hops")                                                   \
+    X(HandoffRingFull, "handoff_ring_full", "the owning worker did not take packets as fast as they came")                          \
+    X(HandoffLoop, "handoff_loop", "a packet was handed on more often than its flow can explain")                                   \
+    X(PuntRingFull, "punt_ring_full", "Linux did not take packets as fast as they came")                                            \
+    X(PuntFailed, "punt_failed", "the TAP twin refused a frame")                                                                    \
+    X(HostFrameInvalid, "host_frame_invalid", "Linux sent a frame to the twin that does not fit the port")                          \
+    X(TxQueueFull, "tx_queue_full", "the NIC did not take packets as fast as they were ready")                                      \
+    X(NoBuffer, "no_buffer", "the packet buffers were used up")                                                                     \
     X(NoConfiguration, "no_configuration", "no configuration has been received yet")
 
 enum class DropReason : uint8_t {
@@ -75,7 +78,9 @@ struct DropReasonText {
 };
 extern const std::array<DropReasonText, kDropReasons> kDropReasonTexts;
 
-[[nodiscard]] inline const DropReasonText& text_of(DropReason reason) noexcept { return kDropReasonTexts[static_cast<size_t>(reason)]; }
+[[nodiscard]] inline const DropReasonText& text_of(DropReason reason) noexcept {
+    return kDropReasonTexts[static_cast<size_t>(reason)];
+}
 
 [[nodiscard]] const char* to_string(Verdict verdict) noexcept;
 

@@ -63,6 +63,7 @@ static_assert(slots_per_tick(limits::kConnectionsDefault) <= 64, "a tick must st
 class Aging {
  public:
     explicit Aging(const TimeoutTicks& limits) noexcept : limits_(limits) {}
+    [[nodiscard]] const TimeoutTicks& limits() const noexcept { return limits_; }
 
     // Visits the next `budget_slots` entries and erases those idle past their limit, each after expired(ConnectionIndex, const Connection&)
     // has given back what it holds. Returns how many went.

@@ -36,7 +36,8 @@ std::string describe(const Frontend& frontend) {
 }  // namespace
 
 Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(std::vector<Frontend> frontends,
-                                                                std::vector<std::shared_ptr<const Service>> services) {
+                                                                std::vector<std::shared_ptr<const Service>> services,
+                                                                const ServiceTable* previous) {
     auto table = std::make_shared<ServiceTable>();
     table->key_ = HashKey::random();
     table->frontends_ = std::move(frontends);
@@ -63,9 +64,13 @@ Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(std::vector<Fron
             kept_max += set.source == SourceMode::Keep ? set.usable.size() : 0;
         }
     }
-    table->kept_index_ = RowIndex(kept_max);
+    const size_t inherited_max = previous == nullptr ? 0 : kRememberedMax;
+    table->kept_index_ = RowIndex(kept_max + (previous == nullptr ? 0 : std::min(inherited_max, previous->kept_backends_.size())));
     for (const auto& service : table->services_) {
         table->add_kept_backends(*service);
+    }
+    if (previous != nullptr) {
+        table->remember(*previous);
     }
     return table;
 }
@@ -92,7 +97,10 @@ Status ServiceTable::add_row(const Frontend& frontend) {
                          .port = frontend.port,
                          .protocol = frontend.protocol,
                          .cls = frontend.cls,
-                         .set = frontend.set});
+                         .set = frontend.set,
+                         .modes = {.translate_seen = frontend.service->sets[frontend.set].source == SourceMode::Translate,
+                                   .keep_seen = frontend.service->sets[frontend.set].source == SourceMode::Keep,
+                                   .current = frontend.service->sets[frontend.set].source}});
     }
 
     if (is_node_port) {
@@ -114,13 +122,57 @@ void ServiceTable::add_kept_backends(const Service& service) {
             continue;
         }
         for (const Backend& backend : set.usable) {
-            if (!is_kept_backend(backend.address, backend.port, service.protocol)) {
-                kept_index_.insert(hash_of(backend.address, backend.port, service.protocol, key_),
-                                   static_cast<uint32_t>(kept_backends_.size()));
-                kept_backends_.push_back({backend.address, backend.port, service.protocol});
-            }
+            add_kept_backend({backend.address, backend.port, service.protocol});
         }
     }
+}
+
+void ServiceTable::add_kept_backend(const KeptBackend& backend) {
+    if (!is_kept_backend(backend.address, backend.port, backend.protocol)) {
+        kept_index_.insert(hash_of(backend.address, backend.port, backend.protocol, key_), static_cast<uint32_t>(kept_backends_.size()));
+        kept_backends_.push_back(backend);
+    }
+}
+
+void ServiceTable::remember(const ServiceTable& previous) {
+    for (FrontendRow& row : rows_) {
+        const PlacementModes before = previous.placement_modes(row.address, row.port, row.protocol);
+        row.modes.translate_seen |= before.translate_seen;
+        row.modes.keep_seen |= before.keep_seen;
+    }
+    const size_t in_force = kept_backends_.size();
+    for (const KeptBackend& backend : previous.kept_backends_) {
+        if (kept_backends_.size() - in_force == kRememberedMax) {
+            break;
+        }
+        add_kept_backend(backend);
+    }
+    retired_index_ = RowIndex(std::min(kRememberedMax, previous.rows_.size() + previous.retired_.size()));
+    for (const FrontendRow& row : previous.rows_) {
+        retire({row.address, row.port, row.protocol, row.modes});
+    }
+    for (const RetiredFrontend& gone : previous.retired_) {
+        retire(gone);
+    }
+}
+
+void ServiceTable::retire(const RetiredFrontend& gone) {
+    if (retired_.size() == kRememberedMax || placement_modes(gone.address, gone.port, gone.protocol).any()) {
+        return;  // in force again, or already remembered
+    }
+    retired_index_.insert(hash_of(gone.address, gone.port, gone.protocol, key_), static_cast<uint32_t>(retired_.size()));
+    retired_.push_back(gone);
+}
+
+PlacementModes ServiceTable::placement_modes(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
+    if (const FrontendRow* row = find(address, port, protocol)) {
+        return row->modes;
+    }
+    const uint32_t gone = retired_index_.find(hash_of(address, port, protocol, key_), [&](uint32_t candidate) {
+        const RetiredFrontend& r = retired_[candidate];
+        return r.address == address && r.port == port && r.protocol == protocol;
+    });
+    return gone == RowIndex::kNoRow ? PlacementModes{} : retired_[gone].modes;
 }
 
 const FrontendRow* ServiceTable::find(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {

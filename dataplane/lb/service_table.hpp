@@ -13,6 +13,15 @@
 
 namespace penstock::lb {
 
+// Which source modes a frontend has had since this process started. A flow's owner among the workers follows from the mode in force when it
+// was opened, and the flow outlives a change of policy and even its frontend; so placement has to remember.
+struct PlacementModes {
+    bool translate_seen = false;
+    bool keep_seen = false;
+    SourceMode current = SourceMode::Translate;  // the last one where the frontend is gone
+    [[nodiscard]] constexpr bool any() const noexcept { return translate_seen || keep_seen; }
+};
+
 // What a worker needs of a frontend, in one cache line of its own: 37 bytes do not go twice into 64, and a row across two lines costs two.
 struct alignas(kCacheLine) FrontendRow {
     IpAddr address;
@@ -22,6 +31,7 @@ struct alignas(kCacheLine) FrontendRow {
     Protocol protocol = Protocol::Tcp;
     FrontendClass cls = FrontendClass::ExternalIp;
     uint8_t set = 0;
+    PlacementModes modes;
     [[nodiscard]] const BackendSet& backends() const noexcept { return service->sets[set]; }
 };
 
@@ -33,8 +43,13 @@ class ServiceTable {
     // NodePort rows rank below exact ones (NODEPORT-004): where both claim one tuple, the exact row is kept and it is no error. The same
     // NodePort of the same Service given twice for one address (it lies on two twins) is one row.
     // Control thread; draws a fresh hash key, so that clients cannot learn which tuples share a line.
+    // `previous`, the table that this one replaces, hands on what placement must remember of frontends and kept backends that are gone:
+    // the kRememberedMax last ones of each. Null at start.
     static Result<std::shared_ptr<const ServiceTable>> build(std::vector<Frontend> frontends,
-                                                             std::vector<std::shared_ptr<const Service>> services);
+                                                             std::vector<std::shared_ptr<const Service>> services,
+                                                             const ServiceTable* previous = nullptr);
+    // A day of flows (the longest idle timeout) at one frontend or endpoint gone every 1.3 s.
+    static constexpr size_t kRememberedMax = 65'536;
 
     // The frontend of a packet's destination, or null. Nearly always one cache line where there is none, two where there is; any worker.
     [[nodiscard]] const FrontendRow* find(const IpAddr& address, L4Port port, Protocol protocol) const noexcept;
@@ -48,8 +63,10 @@ class ServiceTable {
     }
     // The same for all numbers at once: bit p % 64 of word p / 64 is port p; 1,024 words, never null, valid as long as the table.
     [[nodiscard]] const uint64_t* node_port_bits(Protocol protocol) const noexcept;
-    // True where a backend set with SourceMode::Keep holds this endpoint: a packet *from* it may be the reply of a flow that is placed by
-    // the client's address.
+    // How flows to this destination were and are placed; any() is false where it never was a frontend.
+    [[nodiscard]] PlacementModes placement_modes(const IpAddr& address, L4Port port, Protocol protocol) const noexcept;
+    // True where a backend set with SourceMode::Keep holds or held this endpoint: a packet *from* it may be the reply of a flow that is
+    // placed by the client's address.
     [[nodiscard]] bool is_kept_backend(const IpAddr& address, L4Port port, Protocol protocol) const noexcept;
 
     [[nodiscard]] const std::vector<std::shared_ptr<const Service>>& services() const noexcept { return services_; }
@@ -62,8 +79,18 @@ class ServiceTable {
         Protocol protocol = Protocol::Tcp;
         bool operator==(const KeptBackend&) const = default;
     };
+    // A frontend that is gone.
+    struct RetiredFrontend {
+        IpAddr address;
+        L4Port port = 0;
+        Protocol protocol = Protocol::Tcp;
+        PlacementModes modes;
+    };
     Status add_row(const Frontend& frontend);
     void add_kept_backends(const Service& service);
+    void add_kept_backend(const KeptBackend& backend);
+    void remember(const ServiceTable& previous);
+    void retire(const RetiredFrontend& gone);
 
     std::vector<Frontend> frontends_;
     std::vector<std::shared_ptr<const Service>> services_;
@@ -72,8 +99,11 @@ class ServiceTable {
     RowIndex row_index_;
     std::vector<IpAddr> vips_;
     RowIndex vip_index_;
+    // Newest first, so that the bound cuts off the oldest: those in force, then those that were.
     std::vector<KeptBackend> kept_backends_;
     RowIndex kept_index_;
+    std::vector<RetiredFrontend> retired_;
+    RowIndex retired_index_;
     std::array<std::vector<uint64_t>, 3> node_ports_;  // TCP, UDP, SCTP; empty where none is declared
 };
 

@@ -42,6 +42,9 @@ struct HostPorts {
 [[nodiscard]] std::expected<Binding, DropReason> bind(PortPool& pool, const SnatConfig& config, const HostPorts& host,
                                                       const BindRequest& request) noexcept;
 
+// The address that bind() tries first, or null where none fits; for explain.
+[[nodiscard]] const SnatAddress* first_choice(const SnatConfig& config, const BindRequest& request) noexcept;
+
 // Gives back what bind() gave to a connection whose reverse key this is (backend -> SNAT). Not for connections that keep their source.
 void release(PortPool& pool, const packet::FlowKey& reverse) noexcept;
 

@@ -1,5 +1,6 @@
-// Per-worker counters. Each row has one writer, its worker, and any number of readers, who sum; so an increment is a plain add, and no line is
-// ever shared between two writers. PENSTOCK_COUNTERS is the one list: it yields the enum, the metric's name, the CLI line and docs/counters.md.
+// Per-worker counters. Each row has one writer, its worker, and any number of readers, who sum; so an increment is a plain add, and no line
+// is ever shared between two writers. PENSTOCK_COUNTERS is the one list: it yields the enum, the metric's name, the CLI line and
+// docs/counters.md.
 #pragma once
 
 #include <array>
@@ -16,25 +17,25 @@
 namespace penstock::stats {
 
 // X(Enumerator, counter_name, meaning)
-#define PENSTOCK_COUNTERS(X)                                                                                              \
-    X(RxPackets, "rx_packets", "packets taken from receive queues")                                                       \
-    X(RxBytes, "rx_bytes", "bytes of those, Ethernet header included")                                                    \
-    X(TxPackets, "tx_packets", "packets given to transmit queues")                                                        \
-    X(TxBytes, "tx_bytes", "bytes of those, Ethernet header included")                                                    \
-    X(HandedOff, "handed_off", "packets given to the worker that owns their flow")                                        \
-    X(HandedIn, "handed_in", "packets taken from other workers")                                                          \
-    X(Punted, "punted", "packets given to Linux through the twin")                                                        \
-    X(FromHost, "from_host", "packets that Linux sent through the twin")                                                  \
-    X(ConnectionHits, "connection_hits", "packets that belonged to a known connection")                                   \
-    X(NewConnections, "new_connections", "connections set up")                                                            \
-    X(ClosedConnections, "closed_connections", "connections removed: closed, idle past their timeout, or reopened")       \
-    X(EvictedConnections, "evicted_connections", "half-open connections removed early because the table was full")       \
-    X(Rejected, "rejected", "answers sent instead of forwarding: TCP RST or ICMP port unreachable")                       \
-    X(HeldForNextHop, "held_for_next_hop", "packets that waited for a next hop's address")                                \
-    X(Polls, "polls", "rounds of the poll loop")                                                                          \
-    X(EmptyPolls, "empty_polls", "rounds that found nothing to do")                                                       \
-    X(BusyTicks, "busy_ticks", "TSC ticks spent in rounds that found something")                                          \
-    X(AgingTicks, "aging_ticks", "TSC ticks spent in looking for idle connections")                                       \
+#define PENSTOCK_COUNTERS(X)                                                                                        \
+    X(RxPackets, "rx_packets", "packets taken from receive queues")                                                 \
+    X(RxBytes, "rx_bytes", "bytes of those, Ethernet header included")                                              \
+    X(TxPackets, "tx_packets", "packets given to transmit queues")                                                  \
+    X(TxBytes, "tx_bytes", "bytes of those, Ethernet header included")                                              \
+    X(HandedOff, "handed_off", "packets given to the worker that owns their flow")                                  \
+    X(HandedIn, "handed_in", "packets taken from other workers")                                                    \
+    X(Punted, "punted", "packets given to Linux through the twin")                                                  \
+    X(FromHost, "from_host", "packets that Linux sent through the twin")                                            \
+    X(ConnectionHits, "connection_hits", "packets that belonged to a known connection")                             \
+    X(NewConnections, "new_connections", "connections set up")                                                      \
+    X(ClosedConnections, "closed_connections", "connections removed: closed, idle past their timeout, or reopened") \
+    X(EvictedConnections, "evicted_connections", "half-open connections removed early because the table was full")  \
+    X(Rejected, "rejected", "answers sent instead of forwarding: TCP RST or ICMP port unreachable")                 \
+    X(HeldForNextHop, "held_for_next_hop", "packets that waited for a next hop's address")                          \
+    X(Polls, "polls", "rounds of the poll loop")                                                                    \
+    X(EmptyPolls, "empty_polls", "rounds that found nothing to do")                                                 \
+    X(BusyTicks, "busy_ticks", "TSC ticks spent in rounds that found something")                                    \
+    X(AgingTicks, "aging_ticks", "TSC ticks spent in looking for idle connections")                                 \
     X(Connections, "connections", "connections now (a level, not a count)")
 
 enum class Counter : uint8_t {
@@ -60,13 +61,13 @@ inline constexpr std::array<CounterText, kCounters> kCounterTexts{{
 
 // A number with one writer. Relaxed load and store compile to a plain add in memory, and a reader never sees half of a value.
 class Tally {
-   public:
+ public:
     void add(uint64_t n) noexcept { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
     void subtract(uint64_t n) noexcept { value_.store(value_.load(std::memory_order_relaxed) - n, std::memory_order_relaxed); }
     void set(uint64_t n) noexcept { value_.store(n, std::memory_order_relaxed); }
     [[nodiscard]] uint64_t read() const noexcept { return value_.load(std::memory_order_relaxed); }
 
-   private:
+ private:
     std::atomic<uint64_t> value_{0};
 };
 

@@ -19,16 +19,16 @@ class WorkerSet;
 
 // A whole copy of one table entry.
 struct ConnectionView {
-    packet::FlowKey forward;   // client -> frontend
-    packet::FlowKey reverse;   // backend -> SNAT address, or -> client where the source is kept
+    packet::FlowKey forward;  // client -> frontend
+    packet::FlowKey reverse;  // backend -> SNAT address, or -> client where the source is kept
     ServiceId service;
     BackendId backend;
     WorkerId worker;
     bool source_kept = false;
-    const char* state = "";    // "established", "one-way", ...
+    std::string state;  // "established", "one-way", ...
     uint64_t age_ms = 0;
     uint64_t idle_ms = 0;
-    uint64_t expires_ms = 0;   // if nothing more arrives
+    uint64_t expires_ms = 0;  // if nothing more arrives
 };
 
 struct ServiceTotals {
@@ -52,7 +52,7 @@ struct WorkerView {
 struct ExplainQuery {
     packet::FlowKey key;
     NicPortId port{0};
-    WorkerId receiver{0};     // the worker whose queue it arrives on
+    WorkerId receiver{0};  // the worker whose queue it arrives on
     bool tcp_not_syn = false;
 };
 
@@ -72,7 +72,7 @@ struct Explanation {
 };
 
 class Inspector {
-   public:
+ public:
     explicit Inspector(const WorkerSet& workers) : workers_(&workers) {}
 
     [[nodiscard]] uint32_t workers() const;
@@ -81,7 +81,7 @@ class Inspector {
     [[nodiscard]] uint64_t drops(WorkerId id, DropReason reason) const;
     [[nodiscard]] ServiceTotals service(ServiceId id) const;
     [[nodiscard]] BackendTotals backend(BackendId id) const;
-    // Milliseconds since a worker last sent through the neighbour; empty: never, or not since it became known.
+    // Milliseconds since a worker last sent through the neighbour, counted in whole seconds; empty: never, or not since it became known.
     [[nodiscard]] std::optional<uint64_t> neighbour_idle_ms(NeighbourId id) const;
 
     // Calls `visit` for each live connection until it answers false. Entries that change while they are read are read again.
@@ -90,7 +90,7 @@ class Inspector {
     // What would happen to this packet now. Takes nothing, sends nothing, counts nothing.
     [[nodiscard]] Explanation explain(const ExplainQuery& query) const;
 
-   private:
+ private:
     const WorkerSet* workers_;
 };
 

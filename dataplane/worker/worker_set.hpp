@@ -25,9 +25,9 @@ namespace penstock::worker {
 struct PortPlan {
     NicPortId id;
     uint16_t dpdk_port = 0;
-    uint16_t rx_queues = 1;   // queue q is polled by worker q % workers
-    uint16_t tx_queues = 1;   // worker w sends on queue w; where there are fewer queues than workers, workers without one pass packets on
-                              // to worker w % tx_queues, which sends for them
+    uint16_t rx_queues = 1;  // queue q is polled by worker q % workers
+    uint16_t tx_queues = 1;  // worker w sends on queue w; where there are fewer queues than workers, workers without one pass packets on
+                             // to worker w % tx_queues, which sends for them
     bool flow_stays_on_queue = false;  // the port promises that a flow's packets always arrive on one queue (PortPromise)
     bool rx_checksum_checked = false;  // the NIC verifies IPv4 header checksums on receipt
     MacAddr mac;
@@ -48,9 +48,9 @@ struct NeighbourRequest {
 };
 
 class WorkerSet {
-   public:
+ public:
     // Takes all memory, publishes `initial`, launches the workers. Exhausted names what did not fit.
-    static Result<std::unique_ptr<WorkerSet>> start(WorkerSetOptions options, std::unique_ptr<const config::Snapshot> initial);
+    static Result<std::unique_ptr<WorkerSet>> start(WorkerSetOptions options, std::unique_ptr<config::Snapshot> initial);
     ~WorkerSet();  // stops and joins the workers, frees every packet still held
     WorkerSet(const WorkerSet&) = delete;
     WorkerSet& operator=(const WorkerSet&) = delete;
@@ -77,9 +77,10 @@ class WorkerSet {
 
     [[nodiscard]] Inspector inspect() const { return Inspector(*this); }
 
-   private:
+    struct Impl;  // worker_set_impl.hpp, for this room only
+
+ private:
     friend class Inspector;
-    struct Impl;
     explicit WorkerSet(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
 };

@@ -1,0 +1,50 @@
+#include "dataplane/pipeline/admit.hpp"
+
+namespace penstock::pipeline {
+
+using packet::TcpFlags;
+
+Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed) noexcept {
+    const auto drop = [&](DropReason reason) { return Admission{Admission::Kind::Drop, reason, frontend, nullptr}; };
+
+    if (frontend == nullptr) {
+        // An address that Linux has is Linux's on every port that no Service declares (XIP-003). An address that is only a VIP belongs to
+        // nobody there, and asking Linux would only make it answer for an address it lacks.
+        if (!snapshot.routes->is_local(parsed.key.destination) && snapshot.services->is_vip(parsed.key.destination)) {
+            return drop(DropReason::VipPortClosed);
+        }
+        return {};
+    }
+    if (frontend->filter != nullptr && !frontend->filter->allows(parsed.key.source)) {
+        return drop(DropReason::SourceNotAllowed);
+    }
+    if (parsed.key.protocol == Protocol::Tcp) {
+        const TcpFlags flags = parsed.tcp_flags;
+        if (flags.any(TcpFlags::kRst)) {
+            return drop(DropReason::RejectNotAllowed);  // the flow it resets is gone already; a RST is never answered
+        }
+        if (flags.has(TcpFlags::kSyn | TcpFlags::kFin)) {
+            return drop(DropReason::InvalidTcpFlags);
+        }
+        if (!flags.has(TcpFlags::kSyn) || flags.any(TcpFlags::kAck)) {
+            return {Admission::Kind::Reject, {}, frontend, nullptr};  // mid-stream without a flow: RST (REJ-005)
+        }
+    }
+    const lb::BackendSet& set = frontend->backends();
+    if (set.usable.empty()) {
+        switch (set.when_empty) {
+            case lb::EmptyAction::Reject:
+                return {Admission::Kind::Reject, {}, frontend, &set};
+            case lb::EmptyAction::Drop:
+                return drop(DropReason::NoEndpoint);
+            case lb::EmptyAction::DropNoLocal:
+                return drop(DropReason::NoLocalEndpoint);
+        }
+    }
+    if (parsed.ttl <= 1) {
+        return drop(DropReason::TtlExpired);
+    }
+    return {Admission::Kind::Open, {}, frontend, &set};
+}
+
+}  // namespace penstock::pipeline

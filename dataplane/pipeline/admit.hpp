@@ -1,0 +1,29 @@
+// May this packet open a flow, and with which backends? Pure: new_flow acts on the answer, explain tells it.
+#pragma once
+
+#include <cstdint>
+
+#include "dataplane/base/verdict.hpp"
+#include "dataplane/config/snapshot.hpp"
+#include "dataplane/packet/parsed.hpp"
+
+namespace penstock::pipeline {
+
+struct Admission {
+    enum class Kind : uint8_t {
+        Open,    // choose a backend from `set`
+        Punt,    // not a Service's packet: Linux decides
+        Reject,  // answer with RST or ICMP unreachable
+        Drop,    // for `reason`
+    };
+    Kind kind = Kind::Punt;
+    DropReason reason = DropReason::NoConfiguration;
+    const lb::FrontendRow* frontend = nullptr;
+    const lb::BackendSet* set = nullptr;
+};
+
+// Order matters and is the requirement sheet's: source ranges before policy and reject (SRC-001), no flow for a segment that cannot open
+// one (REJ-005), the Local rules before the plain empty one (ETP-003).
+[[nodiscard]] Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed) noexcept;
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,70 @@
+// Up to kBurstMax packets as parallel arrays: each stage is a pass over the few arrays it needs. A burst is filled by rx (or by a test,
+// from plain bytes), carried through the stages, and emptied by disposal: every packet ends in exactly one Verdict.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "dataplane/base/check.hpp"
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/limits.hpp"
+#include "dataplane/base/verdict.hpp"
+#include "dataplane/conn/table.hpp"
+#include "dataplane/packet/parsed.hpp"
+#include "dataplane/pipeline/handoff.hpp"
+#include "dataplane/pipeline/placement.hpp"
+
+struct rte_mbuf;
+
+namespace penstock::pipeline {
+
+// What only this packet's life needs. Set by rx or handoff, before the first stage.
+struct Arrival {
+    NicPortId port;
+    HandoffNote note;  // fresh from the wire: nothing tried, no ring crossed
+};
+
+struct Burst {
+    uint32_t count = 0;
+    std::array<rte_mbuf*, limits::kBurstMax> handle{};   // opaque here; null in tests without EAL
+    std::array<uint8_t*, limits::kBurstMax> data{};      // first byte of the Ethernet header
+    std::array<uint16_t, limits::kBurstMax> length{};    // frame bytes; an answer made in place may change it
+    std::array<uint16_t, limits::kBurstMax> capacity{};  // bytes from data to the end of its buffer
+    std::array<Arrival, limits::kBurstMax> arrival{};
+
+    std::array<packet::Parsed, limits::kBurstMax> parsed{};
+    std::array<Verdict, limits::kBurstMax> verdict{};
+    std::array<DropReason, limits::kBurstMax> reason{};  // where verdict is Drop
+    std::array<uint64_t, limits::kBurstMax> hash{};      // of parsed.key, for Flow packets under way
+    std::array<conn::Found, limits::kBurstMax> found{};
+    std::array<uint32_t, limits::kBurstMax> generation{};    // of found's entry: tells whether it is still the same connection
+    std::array<Candidates, limits::kBurstMax> candidates{};  // who may own the flow; empty where only this worker can
+    std::array<WorkerId, limits::kBurstMax> handoff_to{};    // where verdict is Handoff; arrival's note goes along
+    std::array<bool, limits::kBurstMax> answers{};           // the packet has become our answer to its sender; no connection
+    std::array<IpAddr, limits::kBurstMax> leaves_to{};       // destination after translation, for the route
+    std::array<NicPortId, limits::kBurstMax> egress{};       // where verdict is Transmit or Hold
+    std::array<IpAddr, limits::kBurstMax> next_hop{};        // where verdict is Hold
+
+    // Adds a packet and returns its index. The caller knows that there is room.
+    uint32_t add(rte_mbuf* mbuf, uint8_t* first_byte, uint16_t frame_length, uint16_t buffer_capacity, Arrival how) noexcept {
+        PENSTOCK_ASSERT(count < limits::kBurstMax);
+        const uint32_t i = count++;
+        handle[i] = mbuf;
+        data[i] = first_byte;
+        length[i] = frame_length;
+        capacity[i] = buffer_capacity;
+        arrival[i] = how;
+        verdict[i] = Verdict::None;
+        found[i] = {};
+        answers[i] = false;
+        candidates[i].count = 0;
+        return i;
+    }
+    void drop(uint32_t i, DropReason why) noexcept {
+        verdict[i] = Verdict::Drop;
+        reason[i] = why;
+    }
+    [[nodiscard]] bool under_way(uint32_t i) const noexcept { return verdict[i] == Verdict::None; }
+};
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,13 @@
+// Stage 2: what is this packet? Parses each frame and settles those that no flow can claim: frames not for us, broken ones, and
+// everything that Linux handles (ARP, IPv6 for now, ICMP, multicast, fragments to the host).
+#pragma once
+
+#include "dataplane/pipeline/burst.hpp"
+#include "dataplane/pipeline/context.hpp"
+
+namespace penstock::pipeline {
+
+// Afterwards a packet with Verdict::None is a whole TCP or UDP packet with a valid key.
+void classify(WorkerContext& ctx, Burst& burst) noexcept;
+
+}  // namespace penstock::pipeline

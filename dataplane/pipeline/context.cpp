@@ -1,0 +1,22 @@
+#include "dataplane/pipeline/context.hpp"
+
+#include "dataplane/nat/snat.hpp"
+
+namespace penstock::pipeline {
+
+void release_connection(WorkerContext& ctx, const conn::Connection& connection) noexcept {
+    if (!connection.source_kept) {
+        nat::release(ctx.snat_ports, connection.reverse);
+    }
+    ctx.counters.services[connection.service.value].connections.subtract(1);
+    ctx.counters.backends[connection.backend.value].connections.subtract(1);
+    ctx.count()[stats::Counter::ClosedConnections].add(1);
+}
+
+void close_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
+    release_connection(ctx, ctx.connections.at(index));
+    ctx.connections.erase(index);
+    ctx.count()[stats::Counter::Connections].set(ctx.connections.size());
+}
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,77 @@
+// All that one worker owns, and the one thing it borrows: the snapshot of this round. The stages are functions over a context and a burst;
+// a test builds a context from plain memory and runs them without EAL.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "dataplane/base/limits.hpp"
+#include "dataplane/base/spsc_queue.hpp"
+#include "dataplane/base/time.hpp"
+#include "dataplane/config/snapshot.hpp"
+#include "dataplane/conn/aging.hpp"
+#include "dataplane/conn/table.hpp"
+#include "dataplane/lb/scheduler.hpp"
+#include "dataplane/nat/port_pool.hpp"
+#include "dataplane/nat/reply_owner.hpp"
+#include "dataplane/pipeline/reject_limiter.hpp"
+#include "dataplane/route/neighbour_use.hpp"
+#include "dataplane/route/pending.hpp"
+#include "dataplane/stats/counters.hpp"
+
+struct rte_mbuf;
+
+namespace penstock::pipeline {
+
+// A next hop to be resolved or re-confirmed by Linux; the control thread reads these.
+struct ResolveRequest {
+    NicPortId egress;
+    IpAddr address;
+};
+// 256: one for each packet that may wait (limits::kPendingMax); a lost request is repeated by the next packet.
+using ResolveQueue = SpscQueue<ResolveRequest, limits::kPendingMax>;
+
+// What the stages must know of a NicPort.
+struct PortFacts {
+    MacAddr mac;
+    bool flow_stays_on_queue = false;
+};
+
+struct WorkerContext {
+    WorkerId self{0};
+    uint32_t workers = 1;
+
+    // Borrowed for one round of the poll loop.
+    const config::Snapshot* snapshot = nullptr;
+    TscTime now;
+    route::UseSeconds now_s = 1;  // the same, in the coarse clock of neighbour_use
+
+    TscRate rate;
+    std::array<PortFacts, limits::kNicPortsMax> ports{};
+    nat::ReplyOwner owner;
+
+    conn::Table connections;
+    conn::Aging aging;
+    nat::PortPool snat_ports;
+    lb::SchedulerState schedulers;
+    route::PendingPackets<rte_mbuf*> pending;
+    route::NeighbourUse neighbour_use;
+    RejectLimiter rejects;
+    stats::CounterRows counters;
+    ResolveQueue* resolve = nullptr;
+
+    stats::WorkerCounters& count() noexcept { return *counters.worker; }
+    // Start of a round: what the stages take for the present.
+    void begin_round(const config::Snapshot* current, TscTime time) noexcept {
+        snapshot = current;
+        now = time;
+        now_s = static_cast<route::UseSeconds>(rate.to_seconds({time.value}) + 1);  // 0 would mean never
+    }
+};
+
+// Gives back what a connection that is about to be erased holds, and counts its end. Aging calls it before it erases.
+void release_connection(WorkerContext& ctx, const conn::Connection& connection) noexcept;
+// release_connection, then erase.
+void close_connection(WorkerContext& ctx, ConnectionIndex index) noexcept;
+
+}  // namespace penstock::pipeline

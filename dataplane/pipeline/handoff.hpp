@@ -1,0 +1,29 @@
+// What travels with a packet from the worker that received it to the one that owns its flow: a few bits in the mbuf, next to nothing else,
+// because the owner parses again (the frame is in cache by then, and a Parsed would have to be copied).
+#pragma once
+
+#include <cstdint>
+
+#include "dataplane/base/ids.hpp"
+
+namespace penstock::pipeline {
+
+// A packet that has been handed on this often is going in circles: two candidate owners and a configuration that changed under way explain
+// three.
+inline constexpr uint8_t kHandoffsMax = 4;
+
+struct HandoffNote {
+    uint8_t tried = 0;     // candidates asked before (placement.hpp)
+    uint8_t handoffs = 0;  // rings crossed
+    WorkerId receiver{0};  // whose receive queue it came from
+    bool ip_checksum_checked = false;
+
+    [[nodiscard]] constexpr uint32_t packed() const noexcept {
+        return uint32_t{tried} | uint32_t{handoffs} << 8 | uint32_t{receiver.value} << 16 | uint32_t{ip_checksum_checked} << 24;
+    }
+    static constexpr HandoffNote unpacked(uint32_t bits) noexcept {
+        return {static_cast<uint8_t>(bits), static_cast<uint8_t>(bits >> 8), WorkerId{static_cast<uint8_t>(bits >> 16)}, (bits >> 24) != 0};
+    }
+};
+
+}  // namespace penstock::pipeline

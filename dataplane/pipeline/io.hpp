@@ -1,0 +1,49 @@
+// Where a worker's packets come from and go to: receive and transmit queues, and the rings that join it to other workers and to the thread
+// that serves the TAP twins. Rings hold mbufs and change their owner; a worker never touches a packet that it has put into one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/limits.hpp"
+
+struct rte_mbuf;
+struct rte_ring;
+
+namespace penstock::pipeline {
+
+// Packets collected for one destination, sent at the end of the burst that made them.
+struct OutBuffer {
+    uint32_t count = 0;
+    std::array<rte_mbuf*, limits::kBurstMax> packets{};
+};
+
+struct PortIo {
+    bool used = false;
+    uint16_t dpdk_port = 0;
+    bool rx_checksum_checked = false;
+    // Queues this worker polls: first_rx_queue, + rx_queue_step, ... below rx_queues. first >= rx_queues: none.
+    uint16_t first_rx_queue = 0;
+    uint16_t rx_queue_step = 1;
+    uint16_t rx_queues = 0;
+    // The queue this worker sends on, or, where the port has too few, the ring of the worker that sends for it.
+    uint16_t tx_queue = 0;
+    rte_ring* tx_through = nullptr;
+    // Packets of workers without a queue that this worker sends on its own one. Null: there are none.
+    rte_ring* tx_for_others = nullptr;
+    rte_ring* to_host = nullptr;    // many workers -> twin thread
+    rte_ring* from_host = nullptr;  // twin thread -> this worker; null: another worker serves this port's twin
+    OutBuffer tx;
+    OutBuffer punt;
+};
+
+struct WorkerIo {
+    uint32_t ports = 0;
+    std::array<PortIo, limits::kNicPortsMax> port;  // by NicPortId
+    rte_ring* handoff_in = nullptr;
+    std::array<rte_ring*, limits::kWorkersMax> handoff_to{};  // null for the worker itself
+    std::array<OutBuffer, limits::kWorkersMax> handoff;
+};
+
+}  // namespace penstock::pipeline

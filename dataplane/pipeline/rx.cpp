@@ -1,0 +1,68 @@
+#include "dataplane/pipeline/rx.hpp"
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+namespace penstock::pipeline {
+namespace {
+
+// Adds a received mbuf to the burst. The stages see one contiguous frame; NICs that split long frames are joined here (pools are sized by
+// the MTU, so it is rare).
+void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf, Arrival how) noexcept {
+    if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0) [[unlikely]] {
+        ctx.count()[DropReason::NoBuffer].add(1);
+        rte_pktmbuf_free(mbuf);
+        return;
+    }
+    burst.add(mbuf, rte_pktmbuf_mtod(mbuf, uint8_t*), static_cast<uint16_t>(mbuf->data_len),
+              static_cast<uint16_t>(mbuf->data_len + rte_pktmbuf_tailroom(mbuf)), how);
+}
+
+}  // namespace
+
+uint32_t receive(WorkerContext& ctx, WorkerIo& io, NicPortId port, uint16_t queue, Burst& burst) noexcept {
+    PortIo& from = io.port[port.value];
+    std::array<rte_mbuf*, limits::kBurstMax> mbufs;
+    const uint16_t taken = rte_eth_rx_burst(from.dpdk_port, queue, mbufs.data(), mbufs.size());
+    if (taken == 0) {
+        return 0;
+    }
+    for (uint16_t i = 0; i < taken; ++i) {
+        prefetch_read(rte_pktmbuf_mtod(mbufs[i], const void*));
+    }
+    uint64_t bytes = 0;
+    for (uint16_t i = 0; i < taken; ++i) {
+        bytes += mbufs[i]->pkt_len;
+        Arrival how{port, {}};
+        how.note.receiver = ctx.self;
+        how.note.ip_checksum_checked =
+            from.rx_checksum_checked && (mbufs[i]->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+        add_packet(ctx, burst, mbufs[i], how);
+    }
+    ctx.count()[stats::Counter::RxPackets].add(taken);
+    ctx.count()[stats::Counter::RxBytes].add(bytes);
+    return taken;
+}
+
+uint32_t receive_handed(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
+    if (io.handoff_in == nullptr) {
+        return 0;
+    }
+    std::array<rte_mbuf*, limits::kBurstMax> mbufs;
+    const unsigned taken =
+        rte_ring_dequeue_burst(io.handoff_in, reinterpret_cast<void**>(mbufs.data()), static_cast<unsigned>(mbufs.size()), nullptr);
+    for (unsigned i = 0; i < taken; ++i) {
+        prefetch_read(rte_pktmbuf_mtod(mbufs[i], const void*));
+    }
+    for (unsigned i = 0; i < taken; ++i) {
+        // The ring's sender left the NicPort where the PMD keeps the DPDK port, and its note in the hash's user field.
+        add_packet(ctx, burst, mbufs[i], {NicPortId{static_cast<uint8_t>(mbufs[i]->port)}, HandoffNote::unpacked(mbufs[i]->hash.usr)});
+    }
+    if (taken > 0) {
+        ctx.count()[stats::Counter::HandedIn].add(taken);
+    }
+    return taken;
+}
+
+}  // namespace penstock::pipeline

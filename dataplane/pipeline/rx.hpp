@@ -1,0 +1,16 @@
+// Stage 1: take a burst, from a receive queue or from the handoff ring.
+#pragma once
+
+#include "dataplane/pipeline/burst.hpp"
+#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/io.hpp"
+
+namespace penstock::pipeline {
+
+// Fills `burst` from one receive queue. Returns the number of packets taken (some may have been dropped on the spot).
+uint32_t receive(WorkerContext& ctx, WorkerIo& io, NicPortId port, uint16_t queue, Burst& burst) noexcept;
+
+// Fills `burst` with packets that other workers received for this one. Returns the number taken.
+uint32_t receive_handed(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept;
+
+}  // namespace penstock::pipeline

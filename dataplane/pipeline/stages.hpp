@@ -1,0 +1,12 @@
+// The order of the stages between receive and disposal, in one place. No rte_* anywhere in them: a test fills a burst from bytes, calls
+// run_stages, and reads verdicts, frames and counters.
+#pragma once
+
+#include "dataplane/pipeline/burst.hpp"
+#include "dataplane/pipeline/context.hpp"
+
+namespace penstock::pipeline {
+
+void run_stages(WorkerContext& ctx, Burst& burst) noexcept;
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,184 @@
+#include "dataplane/pipeline/tx.hpp"
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "dataplane/packet/rewrite.hpp"
+
+namespace penstock::pipeline {
+namespace {
+
+using stats::Counter;
+
+void free_and_count(WorkerContext& ctx, rte_mbuf* const* packets, uint32_t count, DropReason reason) noexcept {
+    for (uint32_t i = 0; i < count; ++i) {
+        rte_pktmbuf_free(packets[i]);
+    }
+    ctx.count()[reason].add(count);
+}
+
+void flush_tx(WorkerContext& ctx, PortIo& port) noexcept {
+    OutBuffer& out = port.tx;
+    if (out.count == 0) {
+        return;
+    }
+    uint32_t sent = 0;
+    if (port.tx_through != nullptr) {
+        sent = rte_ring_enqueue_burst(port.tx_through, reinterpret_cast<void**>(out.packets.data()), out.count, nullptr);
+    } else {
+        uint64_t bytes = 0;
+        for (uint32_t i = 0; i < out.count; ++i) {
+            bytes += out.packets[i]->pkt_len;
+        }
+        sent = rte_eth_tx_burst(port.dpdk_port, port.tx_queue, out.packets.data(), static_cast<uint16_t>(out.count));
+        for (uint32_t i = sent; i < out.count; ++i) {
+            bytes -= out.packets[i]->pkt_len;
+        }
+        ctx.count()[Counter::TxPackets].add(sent);
+        ctx.count()[Counter::TxBytes].add(bytes);
+    }
+    free_and_count(ctx, out.packets.data() + sent, out.count - sent, DropReason::TxQueueFull);
+    out.count = 0;
+}
+
+void flush_punt(WorkerContext& ctx, PortIo& port) noexcept {
+    OutBuffer& out = port.punt;
+    if (out.count == 0) {
+        return;
+    }
+    const uint32_t taken = rte_ring_enqueue_burst(port.to_host, reinterpret_cast<void**>(out.packets.data()), out.count, nullptr);
+    ctx.count()[Counter::Punted].add(taken);
+    free_and_count(ctx, out.packets.data() + taken, out.count - taken, DropReason::PuntRingFull);
+    out.count = 0;
+}
+
+void flush_handoff(WorkerContext& ctx, WorkerIo& io, uint32_t worker) noexcept {
+    OutBuffer& out = io.handoff[worker];
+    if (out.count == 0) {
+        return;
+    }
+    const uint32_t taken = rte_ring_enqueue_burst(io.handoff_to[worker], reinterpret_cast<void**>(out.packets.data()), out.count, nullptr);
+    ctx.count()[Counter::HandedOff].add(taken);
+    free_and_count(ctx, out.packets.data() + taken, out.count - taken, DropReason::HandoffRingFull);
+    out.count = 0;
+}
+
+void queue_for(WorkerContext& ctx, PortIo& port, rte_mbuf* mbuf) noexcept {
+    port.tx.packets[port.tx.count++] = mbuf;
+    if (port.tx.count == port.tx.packets.size()) {
+        flush_tx(ctx, port);
+    }
+}
+
+void flush_all(WorkerContext& ctx, WorkerIo& io) noexcept {
+    for (uint32_t p = 0; p < io.ports; ++p) {
+        flush_tx(ctx, io.port[p]);
+        flush_punt(ctx, io.port[p]);
+    }
+    for (uint32_t w = 0; w < ctx.workers; ++w) {
+        flush_handoff(ctx, io, w);
+    }
+}
+
+// Puts a packet among those that wait for its next hop, and asks Linux for the address where nobody has yet.
+void hold(WorkerContext& ctx, rte_mbuf* mbuf, NicPortId egress, const IpAddr& next_hop) noexcept {
+    switch (ctx.pending.hold(mbuf, egress, next_hop, ctx.now)) {
+        case route::HoldResult::HeldFirst:
+            ctx.resolve->push({egress, next_hop});  // full: the packet's retransmission asks again
+            [[fallthrough]];
+        case route::HoldResult::Held:
+            ctx.count()[Counter::HeldForNextHop].add(1);
+            break;
+        case route::HoldResult::Full:
+            rte_pktmbuf_free(mbuf);
+            ctx.count()[DropReason::PendingFull].add(1);
+            break;
+    }
+}
+
+}  // namespace
+
+void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
+    for (uint32_t i = 0; i < burst.count; ++i) {
+        rte_mbuf* mbuf = burst.handle[i];
+        if (burst.length[i] != mbuf->data_len) {  // an answer was made in place, or padding was cut
+            mbuf->data_len = burst.length[i];
+            mbuf->pkt_len = burst.length[i];
+        }
+        switch (burst.verdict[i]) {
+            case Verdict::Transmit:
+                mbuf->ol_flags = 0;  // receive flags mean other things on transmit
+                queue_for(ctx, io.port[burst.egress[i].value], mbuf);
+                break;
+            case Verdict::Punt: {
+                OutBuffer& out = io.port[burst.arrival[i].port.value].punt;
+                out.packets[out.count++] = mbuf;  // at most one burst: flushed below
+                break;
+            }
+            case Verdict::Handoff: {
+                HandoffNote note = burst.arrival[i].note;
+                if (note.handoffs == kHandoffsMax) {
+                    free_and_count(ctx, &mbuf, 1, DropReason::HandoffLoop);
+                    break;
+                }
+                ++note.handoffs;
+                mbuf->port = burst.arrival[i].port.value;
+                mbuf->hash.usr = note.packed();
+                OutBuffer& out = io.handoff[burst.handoff_to[i].value];
+                out.packets[out.count++] = mbuf;
+                break;
+            }
+            case Verdict::Hold:
+                mbuf->ol_flags = 0;
+                hold(ctx, mbuf, burst.egress[i], burst.next_hop[i]);
+                break;
+            case Verdict::Drop:
+                free_and_count(ctx, &mbuf, 1, burst.reason[i]);
+                break;
+            case Verdict::None:
+                PENSTOCK_ASSERT(!"every stage has run, so every packet has a verdict");
+                break;
+        }
+    }
+    burst.count = 0;
+    flush_all(ctx, io);
+}
+
+void release_pending(WorkerContext& ctx, WorkerIo& io) noexcept {
+    ctx.pending.take_ready(*ctx.snapshot->routes, [&](rte_mbuf* mbuf, const route::NextHop& hop) {
+        packet::set_ethernet(std::span(rte_pktmbuf_mtod(mbuf, uint8_t*), mbuf->data_len), ctx.ports[hop.egress.value].mac,
+                             hop.neighbour->mac);
+        ctx.neighbour_use.note(hop.neighbour->id, ctx.now_s);
+        queue_for(ctx, io.port[hop.egress.value], mbuf);
+    });
+    ctx.pending.expire(ctx.now, [&](rte_mbuf* mbuf) { free_and_count(ctx, &mbuf, 1, DropReason::NextHopUnresolved); });
+    ctx.pending.ask_again(ctx.now, [&](NicPortId egress, const IpAddr& next_hop) { ctx.resolve->push({egress, next_hop}); });
+    flush_all(ctx, io);
+}
+
+uint32_t relay(WorkerContext& ctx, WorkerIo& io) noexcept {
+    uint32_t moved = 0;
+    for (uint32_t p = 0; p < io.ports; ++p) {
+        PortIo& port = io.port[p];
+        for (rte_ring* source : {port.from_host, port.tx_for_others}) {
+            if (source == nullptr) {
+                continue;
+            }
+            std::array<rte_mbuf*, limits::kBurstMax> mbufs;
+            const unsigned taken =
+                rte_ring_dequeue_burst(source, reinterpret_cast<void**>(mbufs.data()), static_cast<unsigned>(mbufs.size()), nullptr);
+            for (unsigned i = 0; i < taken; ++i) {
+                queue_for(ctx, port, mbufs[i]);
+            }
+            if (source == port.from_host && taken > 0) {
+                ctx.count()[Counter::FromHost].add(taken);
+            }
+            moved += taken;
+        }
+        flush_tx(ctx, port);
+    }
+    return moved;
+}
+
+}  // namespace penstock::pipeline

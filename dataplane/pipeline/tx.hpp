@@ -1,0 +1,21 @@
+// Stage 7: every packet of a burst meets its verdict: it is sent, punted, handed on, held, or freed and counted. The only place where
+// packets leave a worker.
+#pragma once
+
+#include "dataplane/pipeline/burst.hpp"
+#include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/io.hpp"
+
+namespace penstock::pipeline {
+
+// Empties the burst. Whatever a queue or ring does not take at once is dropped for its reason: a worker never waits.
+void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept;
+
+// Sends packets whose next hop has become known and drops those that waited too long. Called when the snapshot's generation has moved, and
+// every few milliseconds.
+void release_pending(WorkerContext& ctx, WorkerIo& io) noexcept;
+
+// Moves packets that need no stage: from Linux to the wire, and for workers without a transmit queue. Returns how many.
+uint32_t relay(WorkerContext& ctx, WorkerIo& io) noexcept;
+
+}  // namespace penstock::pipeline

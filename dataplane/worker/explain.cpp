@@ -1,0 +1,222 @@
+// `explain`: the pipeline run dry. It asks the same pure functions that the stages ask (place, admit, peek, must_translate, next_hop) and
+// tells each answer; where a stage would take something (a port, a table entry, a token) it says so and takes nothing.
+#include <rte_cycles.h>
+
+#include "dataplane/nat/masquerade.hpp"
+#include "dataplane/nat/snat.hpp"
+#include "dataplane/pipeline/admit.hpp"
+#include "dataplane/pipeline/placement.hpp"
+#include "dataplane/worker/inspect.hpp"
+#include "dataplane/worker/worker_set_impl.hpp"
+
+namespace penstock::worker {
+namespace {
+
+using packet::FlowKey;
+
+std::string socket_text(const IpAddr& address, L4Port port) {
+    return (address.is_v4() ? address.to_string() : "[" + address.to_string() + "]") + ":" + std::to_string(port);
+}
+
+class Teller {
+ public:
+    Teller(const Inspector& inspector, const WorkerSet::Impl& impl, const config::Snapshot& snapshot, const ExplainQuery& query)
+        : inspector_(inspector), impl_(impl), snapshot_(snapshot), query_(query) {}
+
+    Explanation tell() {
+        receive();
+        if (!decided_) {
+            owner();
+        }
+        if (!decided_ && !known_connection()) {
+            open();
+        }
+        return std::move(out_);
+    }
+
+ private:
+    void step(const char* stage, std::string finding) { out_.steps.push_back({stage, std::move(finding)}); }
+    void decide(const char* verdict) {
+        out_.verdict = verdict;
+        decided_ = true;
+    }
+    void drop(DropReason reason) {
+        out_.reason = reason;
+        decide("drop");
+    }
+
+    void receive() {
+        step("receive", "NicPort " + std::to_string(query_.port.value) + " takes " + query_.key.to_string() + " into worker " +
+                            std::to_string(query_.receiver.value) + "'s burst; configuration generation " +
+                            std::to_string(snapshot_.generation));
+        if (!query_.key.destination.is_v4()) {
+            step("classify", "IPv6 is not translated yet: Linux decides");
+            return decide("punt");
+        }
+        if (query_.key.protocol == Protocol::Sctp) {
+            step("classify", "SCTP is not translated yet: Linux decides, unless the address is only a Service's");
+            return decide("punt");
+        }
+        step("classify", "a whole IPv4 packet with a complete header that may belong to a flow");
+    }
+
+    void owner() {
+        const pipeline::WorkerContext& context = impl_.workers_[query_.receiver.value]->context();
+        if (context.workers == 1) {
+            return step("owner", "worker 0, the only one");
+        }
+        const bool stays = context.ports[query_.port.value].flow_stays_on_queue;
+        const pipeline::Candidates candidates = pipeline::place(query_.key, snapshot_, context.owner, query_.receiver, stays);
+        owner_ = candidates.workers[candidates.count - 1];
+        std::string finding = "worker " + std::to_string(owner_.value) + ", by " + pipeline::placement_rule(query_.key, snapshot_, stays);
+        finding += owner_ == query_.receiver ? "" : "; the packet is handed to it";
+        if (candidates.count > 1) {
+            finding += "; worker " + std::to_string(candidates.workers[0].value) + " is asked first for flows from before a policy change";
+        }
+        step("owner", finding);
+    }
+
+    bool known_connection() {
+        bool found = false;
+        inspector_.for_each_connection([&](const ConnectionView& view) {
+            const bool forward = view.forward == query_.key;
+            if (!forward && view.reverse != query_.key) {
+                return true;
+            }
+            found = true;
+            step("connection", std::string(forward ? "forward" : "reverse") + " direction of a connection on worker " +
+                                   std::to_string(view.worker.value) + ", " + view.state + ", idle for " + std::to_string(view.idle_ms) +
+                                   " ms");
+            leave(forward ? view.reverse.reversed() : view.forward.reversed());
+            return false;
+        });
+        if (!found) {
+            step("connection", "none: this would be the first packet of a flow");
+        }
+        return found;
+    }
+
+    void open() {
+        packet::Parsed parsed;
+        parsed.key = query_.key;
+        parsed.kind = packet::PacketKind::Flow;
+        parsed.ttl = 64;
+        parsed.tcp_flags.bits = query_.tcp_not_syn ? packet::TcpFlags::kAck : packet::TcpFlags::kSyn;
+        const lb::FrontendRow* frontend =
+            snapshot_.services->find(query_.key.destination, query_.key.destination_port, query_.key.protocol);
+        service_step(frontend);
+        const pipeline::Admission admission = pipeline::admit(snapshot_, frontend, parsed);
+        switch (admission.kind) {
+            case pipeline::Admission::Kind::Punt:
+                return decide("punt");
+            case pipeline::Admission::Kind::Drop:
+                step("admit", std::string("dropped: ") + std::string(text_of(admission.reason).meaning));
+                return drop(admission.reason);
+            case pipeline::Admission::Kind::Reject:
+                step("admit", admission.set == nullptr ? "rejected with RST: TCP in mid-stream without a connection"
+                              : query_.key.protocol == Protocol::Tcp
+                                  ? "rejected with RST: the Service has no usable endpoint"
+                                  : "rejected with ICMP port unreachable: the Service has no usable endpoint");
+                return decide("reject");
+            case pipeline::Admission::Kind::Open:
+                break;
+        }
+        step("admit",
+             frontend->filter == nullptr ? "any client may open a flow" : "loadBalancerSourceRanges of the Service list this client");
+        choose(*frontend, *admission.set);
+    }
+
+    void service_step(const lb::FrontendRow* frontend) {
+        const std::string destination = socket_text(query_.key.destination, query_.key.destination_port);
+        if (frontend != nullptr) {
+            const lb::BackendSet& set = frontend->backends();
+            return step("service", destination + " is a " + lb::to_string(frontend->cls) + " frontend of " +
+                                       frontend->service->display_name() + " with " + std::to_string(set.usable.size()) +
+                                       " usable backends, source " + lb::to_string(set.source));
+        }
+        if (snapshot_.routes->is_local(query_.key.destination)) {
+            return step("service", destination + " is no frontend, but the host's own address: Linux decides");
+        }
+        if (snapshot_.services->is_vip(query_.key.destination)) {
+            return step("service", "the address is a Service's, but no Service declares " + std::string(to_string(query_.key.protocol)) +
+                                       " port " + std::to_string(query_.key.destination_port));
+        }
+        step("service", destination + " belongs to no Service: Linux decides");
+    }
+
+    void choose(const lb::FrontendRow& frontend, const lb::BackendSet& set) {
+        const lb::Service& service = *frontend.service;
+        const pipeline::WorkerContext& context = impl_.workers_[owner_.value]->context();
+        const lb::Backend& backend = set.usable[lb::peek(service, set, query_.key, context.schedulers)];
+        step("schedule", std::string(lb::to_string(service.scheduler)) + " would choose " + socket_text(backend.address, backend.port) +
+                             " next on worker " + std::to_string(owner_.value));
+        FlowKey after{query_.key.source, backend.address, query_.key.source_port, backend.port, query_.key.protocol, {}};
+        const bool keep = set.source == lb::SourceMode::Keep;
+        if (!nat::must_translate(keep, query_.key.source, backend.address)) {
+            step("snat", "none: the client's address and port are kept (externalTrafficPolicy Local)");
+            return leave(after);
+        }
+        const std::optional<route::NextHop> next_hop = snapshot_.routes->next_hop(backend.address);
+        if (!next_hop) {
+            step("route", "no route to " + backend.address.to_string() + " through a port of the gateway");
+            return drop(DropReason::NoRoute);
+        }
+        const nat::SnatAddress* source =
+            nat::first_choice(*snapshot_.snat, {.endpoint = backend.address,
+                                                .endpoint_port = backend.port,
+                                                .protocol = query_.key.protocol,
+                                                .egress = next_hop->egress,
+                                                .client_hash = packet::hash_of(query_.key.source, context.owner.secret)});
+        if (source == nullptr) {
+            step("snat", "no SNAT address of " + std::string(to_string(backend.address.family())) + " fits the backend's port");
+            return drop(DropReason::NoSnatAddress);
+        }
+        after.source = source->address;
+        after.source_port = 0;
+        step("snat", "the source becomes " + source->address.to_string() + " with a free port of worker " + std::to_string(owner_.value) +
+                         "'s share" + (keep ? ", because the client is the backend itself" : ""));
+        leave(after);
+    }
+
+    void leave(const FlowKey& after) {
+        out_.leaves_as = after;
+        const std::optional<route::NextHop> next_hop = snapshot_.routes->next_hop(after.destination);
+        if (!next_hop) {
+            step("route", "no route to " + after.destination.to_string() + " through a port of the gateway");
+            return drop(DropReason::NoRoute);
+        }
+        out_.egress = next_hop->egress;
+        out_.next_hop = next_hop->address;
+        step("route", "leaves through NicPort " + std::to_string(next_hop->egress.value) +
+                          (next_hop->address == after.destination ? ", the destination is on the link"
+                                                                  : ", by gateway " + next_hop->address.to_string()));
+        const route::Neighbour* neighbour = next_hop->neighbour;
+        if (neighbour == nullptr || !neighbour->is_usable()) {
+            step("neighbour", next_hop->address.to_string() + " is " +
+                                  (neighbour == nullptr ? "unknown" : route::to_string(neighbour->state)) +
+                                  ": the packet waits while Linux is asked");
+            return decide("hold");
+        }
+        out_.next_hop_mac = neighbour->mac;
+        step("neighbour",
+             next_hop->address.to_string() + " is at " + neighbour->mac.to_string() + " (" + route::to_string(neighbour->state) + ")");
+        decide("transmit");
+    }
+
+    const Inspector& inspector_;
+    const WorkerSet::Impl& impl_;
+    const config::Snapshot& snapshot_;
+    const ExplainQuery& query_;
+    WorkerId owner_{0};
+    bool decided_ = false;
+    Explanation out_;
+};
+
+}  // namespace
+
+Explanation Inspector::explain(const ExplainQuery& query) const {
+    const config::Snapshot snapshot = workers_->current();
+    return Teller(*this, *workers_->impl_, snapshot, query).tell();
+}
+
+}  // namespace penstock::worker

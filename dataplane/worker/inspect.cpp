@@ -1,0 +1,114 @@
+#include "dataplane/worker/inspect.hpp"
+
+#include <rte_cycles.h>
+
+#include <algorithm>
+
+#include "dataplane/worker/worker_set_impl.hpp"
+
+namespace penstock::worker {
+
+namespace {
+const pipeline::WorkerContext& context_of(const WorkerSet::Impl& impl, WorkerId id) {
+    return impl.workers_[id.value]->context();
+}
+}  // namespace
+
+uint32_t Inspector::workers() const {
+    return static_cast<uint32_t>(workers_->impl_->workers_.size());
+}
+
+WorkerView Inspector::worker(WorkerId id) const {
+    const WorkerSet::Impl& impl = *workers_->impl_;
+    const Worker& worker = *impl.workers_[id.value];
+    const pipeline::WorkerContext& context = worker.context();
+    WorkerView view;
+    view.id = id;
+    view.cpu = impl.options.cpus[id.value];
+    view.connections = context.connections.size();
+    view.connections_max = context.connections.capacity();
+    view.generation = worker.generation();
+    const uint64_t lived = rte_rdtsc() - worker.started_at();
+    if (worker.started_at() != 0 && lived > 0) {
+        view.busy_ratio = static_cast<double>(counter(id, stats::Counter::BusyTicks)) / static_cast<double>(lived);
+    }
+    return view;
+}
+
+uint64_t Inspector::counter(WorkerId id, stats::Counter counter) const {
+    return (*context_of(*workers_->impl_, id).counters.worker)[counter].read();
+}
+
+uint64_t Inspector::drops(WorkerId id, DropReason reason) const {
+    const uint64_t by_worker = (*context_of(*workers_->impl_, id).counters.worker)[reason].read();
+    return by_worker + (id.value == 0 ? workers_->impl_->host_drops[static_cast<size_t>(reason)].read() : 0);
+}
+
+ServiceTotals Inspector::service(ServiceId id) const {
+    ServiceTotals totals;
+    for (const auto& worker : workers_->impl_->workers_) {
+        const stats::ServiceCounters& row = worker->context().counters.services[id.value];
+        totals.new_flows += row.new_flows.read();
+        totals.forward_packets += row.forward_packets.read();
+        totals.forward_bytes += row.forward_bytes.read();
+        totals.reverse_packets += row.reverse_packets.read();
+        totals.reverse_bytes += row.reverse_bytes.read();
+        totals.rejected += row.rejected.read();
+        totals.dropped += row.dropped.read();
+        totals.connections += row.connections.read();
+    }
+    return totals;
+}
+
+BackendTotals Inspector::backend(BackendId id) const {
+    BackendTotals totals;
+    for (const auto& worker : workers_->impl_->workers_) {
+        const stats::BackendCounters& row = worker->context().counters.backends[id.value];
+        totals.new_flows += row.new_flows.read();
+        totals.connections += row.connections.read();
+    }
+    return totals;
+}
+
+std::optional<uint64_t> Inspector::neighbour_idle_ms(NeighbourId id) const {
+    route::UseSeconds latest = 0;
+    for (const auto& worker : workers_->impl_->workers_) {
+        latest = std::max(latest, worker->context().neighbour_use.last_used(id));
+    }
+    if (latest == 0) {
+        return std::nullopt;
+    }
+    const uint64_t now_s = rte_rdtsc() / rte_get_tsc_hz() + 1;
+    return now_s > latest ? (now_s - latest) * 1000 : 0;
+}
+
+void Inspector::for_each_connection(const std::function<bool(const ConnectionView&)>& visit) const {
+    for (const auto& worker : workers_->impl_->workers_) {
+        const pipeline::WorkerContext& context = worker->context();
+        const uint32_t end = context.connections.high_water();
+        for (uint32_t slot = 0; slot < end; ++slot) {
+            conn::Connection connection;
+            if (!context.connections.read(slot, connection)) {
+                continue;
+            }
+            const TscTime now{rte_rdtsc()};
+            ConnectionView view;
+            view.forward = connection.forward;
+            view.reverse = connection.reverse;
+            view.service = connection.service;
+            view.backend = connection.backend;
+            view.worker = context.self;
+            view.source_kept = connection.source_kept;
+            view.state = std::string(connection.state_name());
+            view.age_ms = context.rate.to_milliseconds(ticks_between(connection.opened_at, now));
+            view.idle_ms = context.rate.to_milliseconds(ticks_between(connection.last_seen, now));
+            const uint64_t limit_ms = context.rate.to_milliseconds(context.aging.limits().limit_for(connection));
+            view.expires_ms = limit_ms > view.idle_ms ? limit_ms - view.idle_ms : 0;
+            if (!visit(view)) {
+                return;
+            }
+        }
+    }
+}
+
+}  // namespace penstock::worker

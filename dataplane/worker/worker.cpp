@@ -1,0 +1,103 @@
+#include "dataplane/worker/worker.hpp"
+
+#include <rte_cycles.h>
+#include <rte_mbuf.h>
+#include <sched.h>
+
+#include "dataplane/pipeline/rx.hpp"
+#include "dataplane/pipeline/stages.hpp"
+#include "dataplane/pipeline/tx.hpp"
+
+namespace penstock::worker {
+
+using stats::Counter;
+
+namespace {
+// Idle rounds before a worker that shares its CPU yields it: long enough that a burst arriving back to back is not cut in two.
+constexpr uint32_t kIdleRoundsBeforeYield = 32;
+}  // namespace
+
+Worker::Worker(std::unique_ptr<pipeline::WorkerContext> context, const pipeline::WorkerIo& io, config::Publisher& publisher,
+               bool shares_cpu)
+    : owned_(std::move(context)), context_(*owned_), io_(io), publisher_(publisher), shares_cpu_(shares_cpu) {}
+
+void Worker::run() noexcept {
+    publisher_.go_online(context_.self);
+    uint64_t before = rte_rdtsc();
+    started_at_.store(before, std::memory_order_relaxed);
+    context_.now = {before};
+    next_housekeeping_ = context_.now;
+    uint32_t idle_rounds = 0;
+    while (!stopping_.load(std::memory_order_relaxed)) {
+        const uint32_t packets = round();
+        const uint64_t after = rte_rdtsc();
+        context_.count()[Counter::Polls].add(1);
+        if (packets > 0) {
+            context_.count()[Counter::BusyTicks].add(after - before);
+            idle_rounds = 0;
+        } else {
+            context_.count()[Counter::EmptyPolls].add(1);
+            if (shares_cpu_ && ++idle_rounds >= kIdleRoundsBeforeYield) {
+                idle_rounds = 0;
+                sched_yield();  // no packet waits, so nothing in the packet path pays for this call
+            }
+        }
+        before = after;
+    }
+    publisher_.go_offline(context_.self);
+}
+
+uint32_t Worker::round() noexcept {
+    const config::Snapshot* snapshot = publisher_.read();
+    context_.begin_round(snapshot, {rte_rdtsc()});
+    const bool changed = snapshot->generation != generation_.load(std::memory_order_relaxed);
+    if (changed) {
+        generation_.store(snapshot->generation, std::memory_order_relaxed);
+        pipeline::release_pending(context_, io_);  // the change may be the answer that they wait for
+    }
+
+    uint32_t packets = 0;
+    const auto process = [&](uint32_t taken) {
+        if (taken > 0) {
+            pipeline::run_stages(context_, burst_);
+            pipeline::dispose(context_, io_, burst_);
+            packets += taken;
+        }
+    };
+    for (uint32_t p = 0; p < io_.ports; ++p) {
+        const pipeline::PortIo& port = io_.port[p];
+        for (uint16_t queue = port.first_rx_queue; queue < port.rx_queues; queue = static_cast<uint16_t>(queue + port.rx_queue_step)) {
+            process(pipeline::receive(context_, io_, NicPortId{static_cast<uint8_t>(p)}, queue, burst_));
+        }
+    }
+    process(pipeline::receive_handed(context_, io_, burst_));
+    packets += pipeline::relay(context_, io_);
+
+    if (context_.now >= next_housekeeping_) {
+        housekeeping();
+        next_housekeeping_ = context_.now + context_.rate.milliseconds(conn::kAgingTickMs);
+    }
+    // Nothing of the snapshot is held any more.
+    publisher_.quiescent(context_.self);
+    return packets;
+}
+
+void Worker::housekeeping() noexcept {
+    const uint64_t before = rte_rdtsc();
+    const uint32_t gone = context_.aging.tick(
+        context_.connections, context_.now, conn::slots_per_tick(context_.connections.capacity()),
+        [&](ConnectionIndex, const conn::Connection& connection) { pipeline::release_connection(context_, connection); });
+    if (gone > 0) {
+        context_.count()[Counter::Connections].set(context_.connections.size());
+    }
+    context_.count()[Counter::AgingTicks].add(rte_rdtsc() - before);
+    if (!context_.pending.empty()) {
+        pipeline::release_pending(context_, io_);
+    }
+}
+
+void Worker::free_held_packets() noexcept {
+    context_.pending.clear([](rte_mbuf* mbuf) { rte_pktmbuf_free(mbuf); });
+}
+
+}  // namespace penstock::worker

@@ -1,0 +1,292 @@
+#include "dataplane/worker/worker_set.hpp"
+
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <string>
+
+#include "dataplane/worker/worker_set_impl.hpp"
+
+namespace penstock::worker {
+namespace {
+
+// Table and port memory: hugepages where EAL has them, because their accesses are random.
+Result<std::span<std::byte>> take_huge(const std::string& what, size_t bytes, unsigned lcore) {
+    auto* memory = static_cast<std::byte*>(
+        rte_zmalloc_socket(what.c_str(), bytes, RTE_CACHE_LINE_SIZE, static_cast<int>(rte_lcore_to_socket_id(lcore))));
+    if (memory == nullptr) {
+        return fail(Errc::Exhausted, what + " needs " + std::to_string(bytes >> 20) +
+                                         " MB, which EAL's memory does not have: raise --memory-mb or lower --connections");
+    }
+    return std::span(memory, bytes);
+}
+
+unsigned power_of_two_above(uint32_t n) {
+    return rte_align32pow2(n + 1);
+}  // a ring of size n holds n - 1
+
+Result<rte_ring*> make_ring(const std::string& name, uint32_t packets, unsigned flags) {
+    rte_ring* ring = rte_ring_create(name.c_str(), power_of_two_above(packets), static_cast<int>(rte_socket_id()), flags);
+    if (ring == nullptr) {
+        return fail(Errc::Exhausted, "ring " + name + " of " + std::to_string(packets) + " packets: " + rte_strerror(rte_errno));
+    }
+    return ring;
+}
+
+void drain(rte_ring* ring) {
+    void* packet = nullptr;
+    while (rte_ring_dequeue(ring, &packet) == 0) {
+        rte_pktmbuf_free(static_cast<rte_mbuf*>(packet));
+    }
+}
+
+}  // namespace
+
+ZeroPages::ZeroPages(size_t bytes) : bytes_(bytes) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    memory_ = memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+}
+ZeroPages::~ZeroPages() {
+    if (memory_ != nullptr) {
+        munmap(memory_, bytes_);
+    }
+}
+
+Status WorkerSet::Impl::take_rings() {
+    const auto keep = [&](const std::string& name, uint32_t packets, unsigned flags) -> Result<rte_ring*> {
+        Result<rte_ring*> ring = make_ring(name, packets, flags);
+        if (ring) {
+            rings.push_back(*ring);
+        }
+        return ring;
+    };
+    const uint32_t workers = static_cast<uint32_t>(options.lcores.size());
+    for (uint32_t w = 0; workers > 1 && w < workers; ++w) {
+        const auto ring = keep("handoff_" + std::to_string(w), limits::kHandoffRing, RING_F_SC_DEQ);
+        if (!ring) {
+            return std::unexpected(ring.error());
+        }
+        handoff.push_back(*ring);
+    }
+    for (const PortPlan& port : options.ports) {
+        const std::string suffix = std::to_string(port.id.value);
+        const auto to_host = keep("to_host_" + suffix, limits::kPuntRing, RING_F_SC_DEQ);
+        const auto from_host = keep("from_host_" + suffix, limits::kPuntRing, RING_F_SP_ENQ | RING_F_SC_DEQ);
+        if (!to_host || !from_host) {
+            return std::unexpected(to_host ? from_host.error() : to_host.error());
+        }
+        to_host_[port.id.value] = *to_host;
+        from_host_[port.id.value] = *from_host;
+        for (uint32_t q = 0; q < port.tx_queues && port.tx_queues < workers; ++q) {
+            const auto through = keep("tx_through_" + suffix + "_" + std::to_string(q), limits::kHandoffRing, RING_F_SC_DEQ);
+            if (!through) {
+                return std::unexpected(through.error());
+            }
+            tx_through_[port.id.value].push_back(*through);
+        }
+    }
+    return {};
+}
+
+pipeline::WorkerIo WorkerSet::Impl::io_of(uint32_t worker) const {
+    const auto workers = static_cast<uint16_t>(options.lcores.size());
+    pipeline::WorkerIo io;
+    for (uint32_t w = 0; w < handoff.size(); ++w) {
+        (w == worker ? io.handoff_in : io.handoff_to[w]) = handoff[w];
+    }
+    for (const PortPlan& plan : options.ports) {
+        pipeline::PortIo& port = io.port[plan.id.value];
+        io.ports = std::max(io.ports, uint32_t{plan.id.value} + 1);
+        port.used = true;
+        port.dpdk_port = plan.dpdk_port;
+        port.rx_checksum_checked = plan.rx_checksum_checked;
+        port.first_rx_queue = static_cast<uint16_t>(worker);
+        port.rx_queue_step = workers;
+        port.rx_queues = plan.rx_queues;
+        port.tx_queue = static_cast<uint16_t>(worker);
+        const std::vector<rte_ring*>& through = tx_through_[plan.id.value];
+        if (!through.empty()) {
+            if (worker < plan.tx_queues) {
+                port.tx_for_others = through[worker];
+            } else {
+                port.tx_through = through[worker % plan.tx_queues];
+            }
+        }
+        port.to_host = to_host_[plan.id.value];
+        // One worker serves each twin, always one with a transmit queue; ports take turns so that not all land on worker 0.
+        const uint32_t senders = std::min<uint32_t>(workers, plan.tx_queues);
+        port.from_host = worker == plan.id.value % senders ? from_host_[plan.id.value] : nullptr;
+    }
+    return io;
+}
+
+Result<std::unique_ptr<WorkerMemory>> WorkerSet::Impl::take_memory(uint32_t worker) const {
+    const std::string suffix = std::to_string(worker);
+    auto memory = std::make_unique<WorkerMemory>();
+    const auto table =
+        take_huge("connection table " + suffix, conn::Table::memory_needed(options.connections_per_worker), options.lcores[worker]);
+    if (!table) {
+        return std::unexpected(table.error());
+    }
+    memory->table.reset(table->data());
+    const auto ports =
+        take_huge("SNAT ports " + suffix, nat::PortPool::memory_needed(options.connections_per_worker), options.lcores[worker]);
+    if (!ports) {
+        return std::unexpected(ports.error());
+    }
+    memory->snat_ports.reset(ports->data());
+    memory->table_span = *table;
+    memory->snat_ports_span = *ports;
+    return memory;
+}
+
+Status WorkerSet::Impl::add_worker(uint32_t index) {
+    const auto workers = static_cast<uint32_t>(options.lcores.size());
+    const WorkerId self{static_cast<uint8_t>(index)};
+    auto taken = take_memory(index);
+    if (!taken) {
+        return std::unexpected(taken.error());
+    }
+    WorkerMemory& kept = *memory.emplace_back(std::move(*taken));
+
+    auto table = conn::Table::create(kept.table_span, options.connections_per_worker, HashKey::random());
+    auto snat_ports = nat::PortPool::create(kept.snat_ports_span, options.connections_per_worker, self, workers, HashKey::random());
+    if (!table || !snat_ports) {
+        return std::unexpected(table ? snat_ports.error() : table.error());
+    }
+    const TscRate rate{rte_get_tsc_hz()};
+    std::unique_ptr<pipeline::WorkerContext> context(new pipeline::WorkerContext{
+        .self = self,
+        .workers = workers,
+        .rate = rate,
+        .owner = {workers, options.secret},
+        .connections = std::move(*table),
+        .aging = conn::Aging(conn::TimeoutTicks(conn::Timeouts{}, rate)),
+        .snat_ports = std::move(*snat_ports),
+        .schedulers = lb::SchedulerState(kept.cursors.as<uint32_t>(), HashKey::random().k0),
+        .pending = route::PendingPackets<rte_mbuf*>(rate),
+        .neighbour_use = route::NeighbourUse(kept.neighbour_use.as<std::atomic<route::UseSeconds>>()),
+        .rejects = pipeline::RejectLimiter(limits::kRejectsPerSecond, limits::kRejectsBurst, rate),
+        .counters = {kept.worker_counters.as<stats::WorkerCounters>().data(), kept.service_counters.as<stats::ServiceCounters>(),
+                     kept.backend_counters.as<stats::BackendCounters>()},
+        .resolve = &kept.resolve,
+    });
+    for (const PortPlan& port : options.ports) {
+        context->ports[port.id.value] = {port.mac, port.flow_stays_on_queue};
+    }
+    // An idle worker gives way where its CPU has another worker, or the main lcore.
+    const unsigned cpu = options.cpus[index];
+    const bool shares_cpu = std::count(options.cpus.begin(), options.cpus.end(), cpu) > 1 ||
+                            cpu == static_cast<unsigned>(rte_lcore_to_cpu_id(static_cast<int>(rte_get_main_lcore())));
+    workers_.push_back(std::make_unique<Worker>(std::move(context), io_of(index), *publisher, shares_cpu));
+    return {};
+}
+
+WorkerSet::WorkerSet(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options, std::unique_ptr<config::Snapshot> initial) {
+    if (options.lcores.empty() || options.lcores.size() > limits::kWorkersMax || options.lcores.size() != options.cpus.size()) {
+        return fail(Errc::InvalidArgument, "there must be 1 to " + std::to_string(limits::kWorkersMax) + " workers, each with its CPU");
+    }
+    auto impl = std::make_unique<Impl>();
+    impl->options = std::move(options);
+    const auto workers = static_cast<uint32_t>(impl->options.lcores.size());
+    auto publisher = config::Publisher::create(workers, std::move(initial));
+    if (!publisher) {
+        return std::unexpected(publisher.error());
+    }
+    impl->publisher = std::move(*publisher);
+    if (const Status rings = impl->take_rings(); !rings) {
+        return std::unexpected(rings.error());
+    }
+    for (uint32_t w = 0; w < workers; ++w) {
+        if (const Status added = impl->add_worker(w); !added) {
+            return in_context("worker " + std::to_string(w), added.error());
+        }
+    }
+    for (uint32_t w = 0; w < workers; ++w) {
+        const int launched = rte_eal_remote_launch(
+            [](void* worker) {
+                static_cast<Worker*>(worker)->run();
+                return 0;
+            },
+            impl->workers_[w].get(), impl->options.lcores[w]);
+        if (launched != 0) {
+            return fail(Errc::Internal, "lcore " + std::to_string(impl->options.lcores[w]) + " is busy: " + rte_strerror(-launched));
+        }
+        impl->running = w + 1;
+    }
+    return std::unique_ptr<WorkerSet>(new WorkerSet(std::move(impl)));
+}
+
+WorkerSet::~WorkerSet() {
+    stop();
+}
+
+void WorkerSet::stop() {
+    impl_->stop();
+}
+
+void WorkerSet::Impl::stop() {
+    for (const auto& worker : workers_) {
+        worker->stop();
+    }
+    for (uint32_t w = 0; w < running; ++w) {
+        rte_eal_wait_lcore(options.lcores[w]);
+    }
+    for (uint32_t w = 0; w < running; ++w) {
+        workers_[w]->free_held_packets();
+    }
+    running = 0;
+    for (rte_ring* ring : rings) {
+        drain(ring);
+    }
+}
+
+WorkerSet::Impl::~Impl() {
+    stop();
+    workers_.clear();
+    for (rte_ring* ring : rings) {
+        rte_ring_free(ring);
+    }
+}
+
+void WorkerSet::publish(std::unique_ptr<config::Snapshot> next) {
+    impl_->publisher->publish(std::move(next));
+}
+
+config::Snapshot WorkerSet::current() const {
+    return impl_->publisher->current();
+}
+
+size_t WorkerSet::take_punted(NicPortId port, std::span<rte_mbuf*> out) {
+    return rte_ring_dequeue_burst(impl_->to_host_[port.value], reinterpret_cast<void**>(out.data()), static_cast<unsigned>(out.size()),
+                                  nullptr);
+}
+
+size_t WorkerSet::send_from_host(NicPortId port, std::span<rte_mbuf*> frames) {
+    return rte_ring_enqueue_burst(impl_->from_host_[port.value], reinterpret_cast<void**>(frames.data()),
+                                  static_cast<unsigned>(frames.size()), nullptr);
+}
+
+void WorkerSet::count_host_drop(DropReason reason, uint64_t packets) {
+    impl_->host_drops[static_cast<size_t>(reason)].add(packets);
+}
+
+std::optional<NeighbourRequest> WorkerSet::take_neighbour_request() {
+    for (const auto& memory : impl_->memory) {
+        if (const auto request = memory->resolve.pop()) {
+            return NeighbourRequest{request->egress, request->address};
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace penstock::worker

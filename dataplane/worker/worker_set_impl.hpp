@@ -1,0 +1,79 @@
+// What a WorkerSet is made of; for worker_set.cpp and inspect.cpp only.
+#pragma once
+
+#include <rte_malloc.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dataplane/lb/scheduler.hpp"
+#include "dataplane/worker/worker.hpp"
+#include "dataplane/worker/worker_set.hpp"
+
+struct rte_ring;
+
+namespace penstock::worker {
+
+// Zeroed pages of the kernel, present only where they have been written: rows for a million backends cost what the backends in use cost.
+class ZeroPages {
+ public:
+    explicit ZeroPages(size_t bytes);
+    ~ZeroPages();
+    ZeroPages(const ZeroPages&) = delete;
+    ZeroPages& operator=(const ZeroPages&) = delete;
+    // All-zero bytes are a valid value of every T used here (numbers and atomics of numbers).
+    template <typename T>
+    [[nodiscard]] std::span<T> as() const noexcept {
+        PENSTOCK_CHECK(memory_ != nullptr);
+        return {reinterpret_cast<T*>(memory_), bytes_ / sizeof(T)};
+    }
+
+ private:
+    std::byte* memory_ = nullptr;
+    size_t bytes_ = 0;
+};
+
+struct RteFree {
+    void operator()(std::byte* memory) const noexcept { rte_free(memory); }
+};
+
+// All memory of one worker. Outlives the worker; read by Inspector.
+struct WorkerMemory {
+    std::unique_ptr<std::byte, RteFree> table;
+    std::unique_ptr<std::byte, RteFree> snat_ports;
+    std::span<std::byte> table_span;
+    std::span<std::byte> snat_ports_span;
+    ZeroPages cursors{lb::SchedulerState::kCursors * sizeof(uint32_t)};
+    ZeroPages neighbour_use{limits::kNeighboursMax * sizeof(std::atomic<uint32_t>)};
+    ZeroPages worker_counters{sizeof(stats::WorkerCounters)};
+    ZeroPages service_counters{limits::kServicesMax * sizeof(stats::ServiceCounters)};
+    ZeroPages backend_counters{limits::kBackendsMax * sizeof(stats::BackendCounters)};
+    pipeline::ResolveQueue resolve;
+};
+
+struct WorkerSet::Impl {
+    ~Impl();
+    Status take_rings();
+    Result<std::unique_ptr<WorkerMemory>> take_memory(uint32_t worker) const;
+    Status add_worker(uint32_t index);
+    [[nodiscard]] pipeline::WorkerIo io_of(uint32_t worker) const;
+    void stop();
+
+    WorkerSetOptions options;
+    std::unique_ptr<config::Publisher> publisher;
+    std::vector<rte_ring*> rings;  // all of them, for the end
+    std::vector<rte_ring*> handoff;
+    std::array<rte_ring*, limits::kNicPortsMax> to_host_{};
+    std::array<rte_ring*, limits::kNicPortsMax> from_host_{};
+    std::array<std::vector<rte_ring*>, limits::kNicPortsMax> tx_through_;
+    std::vector<std::unique_ptr<WorkerMemory>> memory;
+    std::vector<std::unique_ptr<Worker>> workers_;
+    uint32_t running = 0;
+    // Frames that ended on the twin thread: they belong to no worker and are counted with worker 0's.
+    std::array<stats::Tally, kDropReasons> host_drops;
+};
+
+}  // namespace penstock::worker
