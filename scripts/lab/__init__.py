@@ -5,4 +5,6 @@ network.py  namespaces, veth pairs, the bridge; entering a namespace
 servers.py  nginx and UDP echo in the backends' namespaces
 gateway.py  penstockd, penstock-sync and penstockctl as the tests use them
 traffic.py  requests and datagrams, counted at the client by the kernel
+accounting.py  what the client saw against what penstockd counted
+quickstart.py  the body of scripts/quickstart
 """

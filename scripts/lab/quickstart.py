@@ -1,18 +1,16 @@
 """The body of scripts/quickstart, which has installed and built what this needs."""
 import argparse
-import collections
 import os
 import shutil
 import signal
 import sys
 import tempfile
-import time
 
+from . import accounting, servers, state, traffic
 from . import gateway as gw
 from . import network as net
-from . import servers, state, traffic
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 # Per frontend. The client counts packets, and penstockd has to agree to the last one.
 REQUESTS = 150
 # What docs/examples asks for, each way in.
@@ -97,56 +95,18 @@ def check(options, keep):
 
 
 def send_and_account(network, gateway):
-    before = {key: gw.traffic_of(status) for key, status in gateway.services().items()}
-    seen_by_client = traffic.ClientCounters(network, FRONTENDS)
-    outcomes = {}
-    for frontend in FRONTENDS:
-        send = traffic.http if frontend.protocol == "tcp" else traffic.udp
-        outcomes[frontend] = send(network, frontend, REQUESTS)
+    report = accounting.send_and_settle(network, gateway, FRONTENDS, REQUESTS)
     print_table(("frontend", "requests", "failures", *net.BACKENDS),
-                [(f"{f.title} {f.protocol} {f.address}:{f.port}", o.requests, o.failures.total(),
-                  *(share(o.answered_by[name], o.requests) for name in net.BACKENDS)) for f, o in outcomes.items()])
-
-    accounts = settled_accounts(gateway, before, outcomes, seen_by_client)
-    print_table(("service", "opened", "counted", "sent", "counted", "received", "counted"),
-                [(key, *(number for pair in pairs for number in pair)) for key, pairs in sorted(accounts.items())])
+                [(frontend, outcome.requests, outcome.failures.total(),
+                  *(share(outcome.answered_by[name], outcome.requests) for name in net.BACKENDS))
+                 for frontend, outcome in report.outcomes.items()])
+    print_table(("service (client : penstockd)", "flows", "packets sent", "packets received"),
+                [(service, *(f"{at_client} : {counted}" for at_client, counted in account.pairs().values()))
+                 for service, account in sorted(report.accounts.items())])
     print(gateway.ctl("get", "services").stdout)
-
-    problems = []
-    for frontend, outcome in outcomes.items():
-        where = f"{frontend.title} {frontend.protocol} {frontend.address}:{frontend.port}"
-        if outcome.requests != REQUESTS:
-            problems.append(f"{where}: {outcome.requests} of {REQUESTS} requests were made")
-        problems += [f"{where}: {count} x {reason}" for reason, count in outcome.failures.items()]
-        silent = [name for name in net.BACKENDS if not outcome.answered_by[name]]
-        if silent:
-            problems.append(f"{where}: no request reached {', '.join(silent)}")
-    for key, pairs in accounts.items():
-        for what, (at_client, counted) in zip(("flows", "forward packets", "reverse packets"), pairs):
-            if at_client != counted:
-                problems.append(f"{key}: the client saw {at_client} {what}, penstockd counted {counted}")
+    problems = report.problems()
     if problems:
         raise CheckFailed("\n  ".join(["", *problems]))
-
-
-def settled_accounts(gateway, before, outcomes, seen_by_client, patience_s=3):
-    """{service: ((opened, new_flows), (sent, forward_packets), (received, reverse_packets))}, once they agree or patience ends: the last
-    acknowledgement of a connection may still be under way as curl returns."""
-    deadline = time.monotonic() + patience_s
-    while True:
-        now = gateway.services()
-        at_client = seen_by_client.read()
-        accounts = {}
-        for key in {frontend.service for frontend in outcomes}:
-            mine = [frontend for frontend in outcomes if frontend.service == key]
-            counted = collections.Counter(gw.traffic_of(now[key]))
-            counted.subtract(before[key])
-            accounts[key] = ((sum(outcomes[f].flows for f in mine), counted["newFlows"]),
-                             (sum(at_client[f][0] for f in mine), counted["forwardPackets"]),
-                             (sum(at_client[f][1] for f in mine), counted["reversePackets"]))
-        if all(left == right for pairs in accounts.values() for left, right in pairs) or time.monotonic() > deadline:
-            return accounts
-        time.sleep(0.1)
 
 
 def tell_what_to_try(network, gateway, manifests):

@@ -15,11 +15,14 @@ from .network import inside
 
 @dataclasses.dataclass(frozen=True)
 class Frontend:
-    title: str     # "ExternalIP 80.11.12.10:80"
+    title: str     # which way in
     service: str   # "default/my-service:web/tcp": who must account for it
     protocol: str  # "tcp" or "udp"
     address: str
     port: int
+
+    def __str__(self):
+        return f"{self.title} {self.protocol} {self.address}:{self.port}"
 
 
 @dataclasses.dataclass

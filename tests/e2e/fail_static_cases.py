@@ -1,0 +1,72 @@
+"""Nothing is torn down because something ended."""
+import os
+import signal
+import threading
+
+from fixture import Background, VIP, case, check, equal, until
+from manifests import endpoints, service
+
+
+def web():
+    return service("web", external_ips=[VIP]), endpoints("web")
+
+
+@case()
+def penstock_sync_killed_and_restarted_is_not_noticed_by_traffic(lab):
+    lab.start(*web())
+    lab.make_file("slow", 4_000_000)
+    download = []
+    slow = threading.Thread(target=lambda: download.append(lab.get(path="/slow/slow", timeout_s=30)))
+    slow.start()
+    with Background(lab.get) as load:
+        lab.gateway.sync.kill()
+        lab.gateway.sync.wait()
+        equal(sum(lab.answered_by(9).values()), 9, "new connections without a control plane")
+        lab.gateway.start_sync(lab.manifests)
+        lab.apply(*web(), service("more", 81, external_ips=[VIP]), endpoints("more"))
+        until("the new process reconciles", lambda: lab.connection_outcome(VIP, 81) == "open")
+        check(slow.is_alive(), "the download ended too early to show anything")
+    slow.join()
+    equal(load.errors, [], "failed requests")
+    equal(len(download[0].body), 4_000_000, "bytes of the download that was under way")
+
+
+@case(end=("SIGTERM", "SIGKILL"))
+def penstockd_alone_forwards_its_last_good_configuration(lab):
+    lab.start(*web())
+    equal(lab.get().status, 200, "before")
+    lab.gateway.sync.kill()
+    lab.gateway.sync.wait()
+    lab.gateway.daemon.send_signal(getattr(signal, lab.variant["end"]))
+    lab.gateway.daemon.wait(timeout=10)
+    lab.gateway.start_daemon()
+    until("requests are answered", lambda: lab.connection_outcome(VIP, 80, timeout_s=0.3) == "open")
+    equal(sum(lab.answered_by(9).values()), 9, "answers before any control plane came back")
+    files = [os.path.join(directory, name) for directory, _, names in os.walk(lab.run.file("penstockd")) for name in names]
+    check(files, "no last-good file")
+    equal({path: oct(os.stat(path).st_mode & 0o777) for path in files}, {path: "0o600" for path in files}, "modes of the state files")
+
+
+@case()
+def a_damaged_last_good_file_is_named_and_the_start_is_empty(lab):
+    lab.start(*web())
+    lab.gateway.sync.kill()
+    lab.gateway.sync.wait()
+    lab.gateway.daemon.terminate()
+    lab.gateway.daemon.wait(timeout=10)
+    damaged = [os.path.join(directory, name) for directory, _, names in os.walk(lab.run.file("penstockd")) for name in names
+               if not name.endswith(".lock")]
+    for path in damaged:
+        with open(path, "r+b") as file:
+            file.seek(os.path.getsize(path) // 2)
+            byte = file.read(1)
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte[0] ^ 0x40]))
+    lab.gateway.start_daemon()
+    equal(lab.gateway.services(), {}, "services after a start with a damaged file")
+    with open(lab.run.file("penstockd.log")) as log:
+        said = log.read()
+    check(any(os.path.basename(path) in said for path in damaged), f"the log does not name the file {damaged}:\n{said[-2000:]}")
+    lab.gateway.start_sync(lab.manifests)
+    lab.gateway.until_served({"default/web/tcp"})
+    equal(lab.get().status, 200, "after the control plane came back")

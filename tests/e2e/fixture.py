@@ -1,0 +1,220 @@
+"""What the cases share: the register of cases, a running gateway, clients, and waiting with a bound."""
+import dataclasses
+import http.client
+import os
+import socket
+import threading
+import time
+from collections import Counter
+
+import manifests
+from lab import gateway as gw
+from lab import network as net
+from lab import servers, state
+from lab.network import inside
+
+# Where clients find the services of the cases.
+VIP = "80.11.12.10"
+VIP2 = "80.11.12.11"
+LB_IP = "203.0.113.20"
+NODE_PORT = 30080
+
+
+class Skip(Exception):
+    pass
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    function: object
+    variant: dict
+
+
+_cases = []
+
+
+def case(**variants):
+    """Registers a function of one Lab. case(workers=(1, 2)) registers it once for each value."""
+    def register(function):
+        room = function.__module__.removesuffix("_cases")
+        combinations = [{}]
+        for key, values in variants.items():
+            combinations = [{**given, key: value} for given in combinations for value in values]
+        for variant in combinations:
+            label = "".join(f" {key}={value}" for key, value in variant.items())
+            _cases.append(Case(f"{room}.{function.__name__}{label}", function, variant))
+        return function
+    return register
+
+
+def all_cases():
+    return _cases
+
+
+@dataclasses.dataclass
+class Answer:
+    status: int
+    backend: str
+    body: bytes
+    ms: float
+
+
+class Lab:
+    def __init__(self, build, variant):
+        self.remarks = []  # printed with the result
+        self.variant = variant
+        self.run = state.Run.start("e2e")
+        self.network = net.Network(self.run)
+        self.gateway = gw.Gateway(self.network, self.run, build, variant.get("driver", "af_packet"), variant.get("workers", 1))
+        self.manifests = self.run.file("manifests")
+        os.mkdir(self.manifests)
+
+    def start(self, *objects, wait_for=()):
+        """Network, servers, penstockd, penstock-sync; returns once the Services among the objects are served."""
+        self.run.reserve_hugepages(256)
+        self.network.build()
+        servers.start(self.network, self.run)
+        self.apply(*objects)
+        self.gateway.start_daemon()
+        self.gateway.start_sync(self.manifests)
+        self.gateway.until_served(wait_for or manifests.service_ports_of(objects))
+
+    def apply(self, *objects, file="objects.yaml"):
+        """Replaces the file in one step, as editors and kubectl-like tools do."""
+        path = os.path.join(self.manifests, file)
+        with open(path + ".new", "w") as new:
+            new.write(manifests.text_of(objects))
+        os.rename(path + ".new", path)
+
+    def end(self):
+        self.run.undo()
+
+    def last_words(self):
+        words = []
+        for log in ("penstockd.log", "penstock-sync.log"):
+            try:
+                with open(self.run.file(log), errors="replace") as file:
+                    words.append(f"--- {log}\n{''.join(file.readlines()[-25:])}")
+            except FileNotFoundError:
+                pass
+        return "".join(words)
+
+    # Clients. All of them run inside the client's namespace.
+
+    def get(self, address=VIP, port=80, path="/", timeout_s=5.0):
+        """One HTTP request on a connection of its own. Raises OSError as the kernel reports it."""
+        began = time.monotonic()
+        with inside(self.network.namespace("client")):
+            connection = http.client.HTTPConnection(address, port, timeout=timeout_s)
+            try:
+                connection.request("GET", path, headers={"Connection": "close"})
+                response = connection.getresponse()
+                body = response.read()
+            finally:
+                connection.close()
+        return Answer(response.status, response.headers.get("X-Backend", ""), body, 1000 * (time.monotonic() - began))
+
+    def answered_by(self, requests, address=VIP, port=80):
+        """{backend: answers}. Any failed request raises."""
+        return Counter(self.get(address, port).backend for _ in range(requests))
+
+    def udp_socket(self, address, port, timeout_s=2.0):
+        with inside(self.network.namespace("client")):
+            client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        client.settimeout(timeout_s)
+        client.connect((address, port))
+        return client
+
+    def echo(self, address, port, payload=b"hello", timeout_s=2.0):
+        """(backend, the client's address as the backend saw it, the payload that came back)"""
+        with self.udp_socket(address, port, timeout_s) as client:
+            client.send(payload)
+            backend, seen, echoed = client.recv(65535).split(b" ", 2)
+            return backend.decode(), seen.decode(), echoed
+
+    def connection_outcome(self, address, port, timeout_s=1.0):
+        """"open", "refused" or "silence": what a client's connect() meets."""
+        with inside(self.network.namespace("client")):
+            client = socket.socket()
+        client.settimeout(timeout_s)
+        try:
+            client.connect((address, port))
+            return "open"
+        except ConnectionRefusedError:
+            return "refused"
+        except TimeoutError:
+            return "silence"
+        finally:
+            client.close()
+
+    def make_file(self, name, size):
+        """A file of random bytes, the same on each backend at /files/NAME and, at 2 MB/s, at /slow/NAME."""
+        content = os.urandom(size)
+        with open(self.run.file("files", name), "wb") as file:
+            file.write(content)
+        return content
+
+
+class Background:
+    """Requests, one after another, from a thread of its own, until stopped. `with Background(function) as load:`"""
+
+    def __init__(self, function):
+        self._function = function
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._loop)
+        self.results, self.errors = [], []
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stopped.set()
+        self._thread.join()
+
+    def _loop(self):
+        while not self._stopped.is_set():
+            try:
+                self.results.append(self._function())
+            except Exception as error:  # noqa: BLE001: whatever went wrong is the finding
+                self.errors.append(f"{type(error).__name__}: {error}")
+
+
+def in_parallel(function, arguments):
+    """Results of function(argument), each in a thread of its own; the first exception is raised."""
+    results, errors = [None] * len(arguments), []
+
+    def one(i, argument):
+        try:
+            results[i] = function(argument)
+        except Exception as error:  # noqa: BLE001
+            errors.append(error)
+    threads = [threading.Thread(target=one, args=(i, argument)) for i, argument in enumerate(arguments)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise AssertionError(f"{len(errors)} of {len(arguments)} failed, first: {errors[0]!r}") from errors[0]
+    return results
+
+
+def until(what, condition, patience_s=5.0, step_s=0.005):
+    """Waits for a condition; returns the milliseconds it took."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > patience_s:
+            raise AssertionError(f"not within {patience_s} s: {what}")
+        time.sleep(step_s)
+    return 1000 * (time.monotonic() - began)
+
+
+def equal(actual, expected, what):
+    if actual != expected:
+        raise AssertionError(f"{what}: expected {expected!r}, got {actual!r}")
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)

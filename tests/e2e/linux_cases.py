@@ -1,0 +1,105 @@
+"""Linux beside the workers: the twins, their addresses, and everything that is no flow of ours."""
+import socket
+import threading
+
+from fixture import NODE_PORT, VIP, case, check, equal, until
+from lab import network as net
+from lab.network import BACKENDS, inside
+from manifests import endpoints, service
+
+
+def web():
+    return service("web", external_ips=[VIP], node_port=NODE_PORT), endpoints("web")
+
+
+class HostListener:
+    """A server of the gateway host itself, on all its addresses."""
+
+    def __init__(self, lab, port):
+        with inside(lab.network.namespace("gateway")):
+            self._server = socket.create_server(("0.0.0.0", port))
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self._server.accept()
+            except OSError:
+                return
+            client.sendall(b"host\n")
+            client.close()
+
+
+def said_by(lab, address, port):
+    with inside(lab.network.namespace("client")):
+        with socket.create_connection((address, port), timeout=2) as client:
+            return client.recv(100)
+
+
+@case(driver=("af_packet", "af_xdp"))
+def the_host_answers_ping_on_both_twins_XIP003(lab):
+    lab.start(*web())
+    for role, address in (("client", net.UPLINK), ("backend-1", net.CLUSTER)):
+        pinged = lab.network.run(role, "ping", "-c", "3", "-i", "0.2", "-W", "2", address)
+        check(" 0% packet loss" in pinged.stdout, f"ping {address} from {role}:\n{pinged.stdout}")
+
+
+@case()
+def the_veths_carry_no_address_and_the_kernel_forwards_nothing(lab):
+    lab.start(*web())
+    equal(lab.network.sysctl("gateway", "ipv4/ip_forward"), "0", "net.ipv4.ip_forward")
+    for interface in ("gw-up", "gw-cl"):
+        shown = lab.network.run("gateway", "ip", "-o", "address", "show", "dev", interface).stdout
+        equal(shown, "", f"addresses of {interface}")
+    shown = lab.network.run("gateway", "ip", "-o", "address", "show", "dev", "uplink0").stdout
+    check(f"{net.UPLINK}/24" in shown, f"the twin has no {net.UPLINK}: {shown}")
+
+
+@case()
+def a_port_that_no_service_declares_goes_to_the_host_XIP003(lab):
+    lab.start(*web())
+    lab.network.ip("gateway", f"address add {VIP}/32 dev uplink0")  # the operator puts the VIP on the twin: then Linux owns it too
+    HostListener(lab, 8081)
+    equal(said_by(lab, net.UPLINK, 8081), b"host\n", "undeclared port of the gateway's address")
+    until("the VIP's other ports reach the host", lambda: lab.connection_outcome(VIP, 8081) == "open")
+    equal(said_by(lab, VIP, 8081), b"host\n", "undeclared port of a VIP on the twin")
+    equal(lab.get(VIP, 80).status, 200, "declared port of the VIP")
+    equal(lab.get(net.UPLINK, NODE_PORT).status, 200, "NodePort of the gateway's address")
+
+
+@case()
+def the_host_reaches_its_neighbours_through_the_twins(lab):
+    lab.start(*web())
+    done = lab.network.run("gateway", "curl", "--silent", "--max-time", "5", f"http://{BACKENDS['backend-2']}:9376/")
+    equal(done.stdout, "backend-2\n", "curl on the gateway host")
+
+
+@case()
+def routes_and_neighbours_are_mirrored(lab):
+    lab.start(*web())
+    lab.answered_by(6)
+    routes = {route["destination"]: route for route in lab.gateway.json("get", "routes")}
+    check("10.80.1.0/24" in routes and "10.80.2.0/24" in routes, f"routes: {sorted(routes)}")
+    neighbours = {entry["address"]: entry for entry in lab.gateway.json("get", "neighbours")}
+    for address in (net.CLIENT, *BACKENDS.values()):
+        check(neighbours.get(address, {}).get("mac"), f"neighbour {address}: {neighbours.get(address)}")
+    lab.network.ip("gateway", f"route add 198.18.0.0/15 via {net.CLIENT} dev uplink0")
+    until("a route added on the twin", lambda: any(route["destination"] == "198.18.0.0/15" for route in lab.gateway.json("get", "routes")))
+
+
+@case()
+def a_backend_that_changes_its_mac_is_found_again(lab):
+    """The kernel sees no flow traffic, so next hops in use are re-confirmed for it; a gratuitous ARP is enough."""
+    lab.start(service("web", external_ips=[VIP]), endpoints("web", ["backend-1"]))
+    equal(lab.get().status, 200, "before")
+    lab.network.ip("backend-1", "link set eth0 down\nlink set eth0 address 02:00:00:00:be:01\nlink set eth0 up\n"
+                                f"route replace default via {net.CLUSTER}")
+    lab.network.run("backend-1", "ping", "-c", "1", "-W", "2", net.CLUSTER)
+
+    def works():
+        try:
+            return lab.get(timeout_s=1).status == 200
+        except OSError:
+            return False
+    until("the new MAC is used", works, patience_s=10)

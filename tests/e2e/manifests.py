@@ -1,0 +1,42 @@
+"""Kubernetes objects for the cases. Written as JSON, which is YAML too; docs/examples holds the kind that people write."""
+import json
+import zlib
+
+from lab.network import BACKENDS
+
+
+def service(name, port=80, *, protocol="TCP", target_port=9376, external_ips=(), ingress_ips=(), node_port=None, policy="Cluster",
+            source_ranges=(), annotations=None):
+    kind = "LoadBalancer" if ingress_ips else "NodePort" if node_port else "ClusterIP"
+    digest = zlib.crc32(name.encode())
+    spec = {"type": kind, "clusterIP": f"10.96.{digest >> 8 & 255}.{digest & 255}",
+            "ports": [{"port": port, "protocol": protocol, "targetPort": target_port, **({"nodePort": node_port} if node_port else {})}]}
+    if external_ips:
+        spec["externalIPs"] = list(external_ips)
+    if kind != "ClusterIP" or external_ips:
+        spec["externalTrafficPolicy"] = policy
+    if source_ranges:
+        spec["loadBalancerSourceRanges"] = list(source_ranges)
+    made = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default", "annotations": annotations or {}},
+            "spec": spec}
+    if ingress_ips:
+        made["status"] = {"loadBalancer": {"ingress": [{"ip": ip} for ip in ingress_ips]}}
+    return made
+
+
+def endpoints(service_name, backends=tuple(BACKENDS), *, port=9376, protocol="TCP", node="edge-1"):
+    """The EndpointSlice of a Service: these backends, all on one node."""
+    return {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": f"{service_name}-1", "namespace": "default", "labels": {"kubernetes.io/service-name": service_name}},
+            "ports": [{"name": "", "port": port, "protocol": protocol}],
+            "endpoints": [{"addresses": [BACKENDS[name]], "conditions": {"ready": True}, "nodeName": node} for name in backends]}
+
+
+def text_of(objects):
+    return "".join(f"---\n{entry if isinstance(entry, str) else json.dumps(entry, indent=1)}\n" for entry in objects)
+
+
+def service_ports_of(objects):
+    """{"default/web/tcp", ...} as gateway.key_of names them."""
+    return {f"{entry['metadata']['namespace']}/{entry['metadata']['name']}/{port['protocol'].lower()}"
+            for entry in objects if isinstance(entry, dict) and entry["kind"] == "Service" for port in entry["spec"]["ports"]}

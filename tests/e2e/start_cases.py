@@ -1,0 +1,101 @@
+"""Starting, stopping, and being killed."""
+import json
+import signal
+import time
+
+from fixture import VIP, case, check, equal, until
+from manifests import endpoints, service
+
+
+def web():
+    return service("web", external_ips=[VIP]), endpoints("web")
+
+
+def tables(lab):
+    listed = json.loads(lab.network.run("gateway", "nft", "-j", "list", "tables").stdout)
+    return [entry["table"]["name"] for entry in listed["nftables"] if "table" in entry]
+
+
+@case(number=("SIGTERM", "SIGINT"))
+def a_signal_stops_penstockd_cleanly(lab):
+    lab.start(*web())
+    equal(lab.get().status, 200, "before")
+    lab.gateway.daemon.send_signal(getattr(signal, lab.variant["number"]))
+    equal(lab.gateway.daemon.wait(timeout=10), 0, "exit code")
+    equal(tables(lab), [], "nft tables left")
+    links = lab.network.run("gateway", "ip", "-o", "link").stdout
+    check("uplink0" not in links and "cluster0" not in links, f"twins left:\n{links}")
+
+
+@case()
+def kill_9_gives_the_interface_back(lab):
+    lab.start(*web())
+    check(tables(lab), "no nft table keeps the kernel off the interface while penstockd runs")
+    lab.gateway.daemon.kill()
+    lab.gateway.daemon.wait()
+    until("the kernel dropped the table", lambda: tables(lab) == [])
+    lab.network.ip("gateway", "address add 10.80.1.1/24 dev gw-up")
+    pinged = lab.network.run("client", "ping", "-c", "2", "-i", "0.2", "-W", "2", "10.80.1.1")
+    check(" 0% packet loss" in pinged.stdout, f"ping:\n{pinged.stdout}")
+
+
+@case(driver=("af_packet", "af_xdp"))
+def a_start_after_kill_9_works(lab):
+    lab.start(*web())
+    lab.gateway.daemon.kill()
+    lab.gateway.daemon.wait()
+    lab.gateway.start_daemon()
+    until("requests are answered", lambda: lab.connection_outcome(VIP, 80, timeout_s=0.3) == "open")
+    equal(lab.get().status, 200, "status")
+
+
+def second_start(lab, words):
+    began = time.monotonic()
+    second = lab.network.run("gateway", *words, timeout_s=20)
+    check(second.returncode != 0, "a second penstockd started")
+    check(time.monotonic() - began < 15, "the refusal was slow")
+    equal(lab.get().status, 200, "the first one's traffic")
+    return second.stdout + second.stderr
+
+
+@case()
+def a_second_penstockd_on_the_same_socket_is_refused_by_name(lab):
+    lab.start(*web())
+    said = second_start(lab, lab.gateway.daemon_words())
+    check(lab.gateway.socket in said, f"the refusal does not name the socket:\n{said}")
+
+
+@case()
+def a_second_penstockd_on_the_same_port_is_refused_by_name(lab):
+    lab.start(*web())
+    words = lab.gateway.daemon_words()
+    words[words.index("--socket") + 1] = lab.run.file("second.sock")
+    said = second_start(lab, words)
+    check("gw-up" in said, f"the refusal does not name the port's interface:\n{said}")
+
+
+@case()
+def an_unknown_option_is_refused_by_name(lab):
+    lab.network.build()
+    for program in ("penstockd", "penstock-sync", "penstockctl"):
+        done = lab.network.run("gateway", lab.gateway.program(program), "--no-such-option")
+        check(done.returncode != 0 and "no-such-option" in done.stderr + done.stdout, f"{program}: {done.returncode} {done.stderr}")
+        done = lab.network.run("gateway", lab.gateway.program(program), "--help")
+        equal(done.returncode, 0, f"exit code of {program} --help")
+
+
+@case()
+def penstockctl_says_plainly_that_nobody_is_there(lab):
+    lab.network.build()
+    asked = lab.gateway.ctl("get", "services")
+    check(asked.returncode != 0, "exit code 0 without a daemon")
+    check(lab.gateway.socket in asked.stderr, f"stderr does not name the socket: {asked.stderr}")
+
+
+@case()
+def explain_tells_the_path_and_changes_nothing(lab):
+    lab.start(*web())
+    asked = lab.gateway.ctl("explain", "--proto", "tcp", "--src", "10.80.1.2:40000", "--dst", f"{VIP}:80")
+    equal(asked.returncode, 0, "exit code")
+    check("10.80.2.1" in asked.stdout and "web" in asked.stdout, f"explain:\n{asked.stdout}")
+    equal(lab.gateway.json("get", "connections"), [], "connections after explain")
