@@ -1,0 +1,192 @@
+#include "control/manifest/decode.hpp"
+
+#include <algorithm>
+
+#include "control/manifest/decode_object.hpp"
+#include "control/manifest/fields.hpp"
+
+namespace penstock::manifest {
+
+const char* to_string(ObjectKind kind) noexcept {
+    switch (kind) {
+        case ObjectKind::Service:
+            return "Service";
+        case ObjectKind::EndpointSlice:
+            return "EndpointSlice";
+        case ObjectKind::Node:
+            return "Node";
+    }
+    return "object";
+}
+
+std::string ObjectId::to_string() const {
+    const std::string prefix = std::string(manifest::to_string(kind)) + " ";
+    return kind == ObjectKind::Node ? prefix + name.name : prefix + name.namespace_name + "/" + name.name;
+}
+
+std::string Problem::to_string() const {
+    return file + (line == 0 ? "" : ":" + std::to_string(line)) + ": " + (object.empty() ? "" : object + ": ") + rule;
+}
+
+namespace {
+
+struct Document {
+    std::string_view text;
+    uint32_t first_line = 1;
+};
+
+bool is_separator(std::string_view line) noexcept {
+    return line.starts_with("---") && (line.size() == 3 || line[3] == ' ' || line[3] == '\t' || line[3] == '\r');
+}
+
+// Blank lines, comments and directives make no document.
+bool says_nothing(std::string_view line) noexcept {
+    const size_t first = line.find_first_not_of(" \t\r");
+    return first == std::string_view::npos || line[first] == '#' || line[0] == '%' || is_separator(line);
+}
+
+// Cuts at lines that begin with `---`: in YAML such a line ends a document wherever it stands, block and quoted scalars included, so no
+// parsing is needed to find it. The separator stays at the head of its document, because content may follow it on the line.
+std::vector<Document> cut(std::string_view text) {
+    std::vector<Document> documents;
+    size_t begin = 0;
+    uint32_t begin_line = 1;
+    uint32_t line_number = 0;
+    bool empty = true;
+    const auto finish = [&](size_t end, uint32_t next_line) {
+        if (!empty) {
+            documents.push_back({text.substr(begin, end - begin), begin_line});
+        }
+        begin = end;
+        begin_line = next_line;
+        empty = true;
+    };
+    for (size_t at = 0; at < text.size();) {
+        const size_t newline = text.find('\n', at);
+        const size_t end = newline == std::string_view::npos ? text.size() : newline + 1;
+        const std::string_view line = text.substr(at, (newline == std::string_view::npos ? text.size() : newline) - at);
+        ++line_number;
+        if (is_separator(line)) {
+            finish(at, line_number);
+            empty = line.find_first_not_of("- \t\r") == std::string_view::npos || says_nothing(line.substr(3));
+        } else if (!says_nothing(line)) {
+            empty = false;
+        }
+        at = end;
+    }
+    finish(text.size(), line_number);
+    return documents;
+}
+
+class FileDecoder {
+ public:
+    FileDecoder(const std::string& file_name, const DecodeLimits& limits) : file_name_(file_name), limits_(limits) {}
+
+    void document(const Document& document) {
+        const Tree tree = parse_tree(document.text, document.first_line, limits_.tree);
+        if (tree.fault) {
+            unidentified(tree.fault->line, tree.fault->rule);
+        } else if (tree.root && tree.root->kind != Value::Kind::Null) {
+            object(*tree.root, {}, 0);
+        }
+    }
+
+    void whole_file(std::string rule) {
+        result_.problems.push_back({file_name_, 0, "", std::move(rule)});
+        result_.has_unidentified = true;
+    }
+
+    [[nodiscard]] DecodedFile take() { return std::move(result_); }
+
+ private:
+    // An object that breaks the same rule a thousand times has told enough with twenty.
+    void report(const std::vector<Fault>& faults, const std::string& object) {
+        constexpr size_t kReportedMax = 20;
+        for (size_t i = 0; i < std::min(faults.size(), kReportedMax); ++i) {
+            result_.problems.push_back({file_name_, faults[i].line, object, faults[i].rule});
+        }
+        if (faults.size() > kReportedMax) {
+            result_.problems.push_back(
+                {file_name_, faults[kReportedMax].line, object, "and " + std::to_string(faults.size() - kReportedMax) + " more faults"});
+        }
+    }
+
+    void unidentified(uint32_t line, std::string rule) {
+        result_.problems.push_back({file_name_, line, "", std::move(rule)});
+        result_.has_unidentified = true;
+    }
+
+    // `outer` stands in for what an item of a typed list leaves out.
+    void object(const Value& value, const TypeOfObject& outer, uint32_t list_level) {
+        if (value.kind != Value::Kind::Mapping) {
+            return unidentified(value.line, std::string("a Kubernetes object is a mapping, this is ") + to_string(value.kind));
+        }
+        std::vector<Fault> faults;
+        const Fields fields(&value, "", &faults);
+        const TypeOfObject type{fields.text_or("apiVersion", outer.api_version), fields.text_or("kind", outer.kind)};
+        if (!faults.empty() || type.api_version.empty() || type.kind.empty()) {
+            report(faults, "");
+            return unidentified(value.line, "a Kubernetes object has an apiVersion and a kind");
+        }
+        if (const auto item_type = item_type_of(type)) {
+            return list(value, *item_type, list_level);
+        }
+        const auto kind = kind_of(type);
+        if (!kind) {
+            return;
+        }
+        const auto id = identify(*kind, fields);
+        if (!id) {
+            report(faults, type.kind);
+            return unidentified(value.line, type.kind + " has no metadata.name");
+        }
+        // Reading it once more for its name must not report a fault twice.
+        faults = faults_in(value);
+        Object decoded = decode_object(*kind, type, fields);
+        report(faults, id->to_string());
+        result_.objects.push_back({*id, value.line, faults.empty() ? std::optional(std::move(decoded)) : std::nullopt});
+    }
+
+    void list(const Value& value, const TypeOfObject& item_type, uint32_t list_level) {
+        const Value* items = value.find("items");
+        for (const Fault& fault : value.faults) {
+            unidentified(fault.line, fault.rule);
+        }
+        if (items == nullptr || items->kind == Value::Kind::Null) {
+            return;
+        }
+        // A List of Lists is nothing that kubectl writes; one level inside another is tolerated, a tower is refused.
+        constexpr uint32_t kListLevelsMax = 2;
+        if (items->kind != Value::Kind::List || list_level >= kListLevelsMax) {
+            return unidentified(items->line, "items of a List is a list of objects (GEN-003)");
+        }
+        for (const ValuePtr& item : items->items) {
+            object(*item, item_type, list_level + 1);
+        }
+    }
+
+    const std::string& file_name_;
+    const DecodeLimits& limits_;
+    DecodedFile result_;
+};
+
+}  // namespace
+
+DecodedFile decode(std::string_view text, const std::string& file_name, const DecodeLimits& limits) {
+    FileDecoder decoder(file_name, limits);
+    if (text.size() > limits.file_bytes_max) {
+        decoder.whole_file("larger than " + std::to_string(limits.file_bytes_max) + " bytes; split it into several files");
+        return decoder.take();
+    }
+    const std::vector<Document> documents = cut(text);
+    if (documents.size() > limits.documents_max) {
+        decoder.whole_file("more than " + std::to_string(limits.documents_max) + " documents; split it into several files");
+        return decoder.take();
+    }
+    for (const Document& document : documents) {
+        decoder.document(document);
+    }
+    return decoder.take();
+}
+
+}  // namespace penstock::manifest

@@ -1,0 +1,172 @@
+#include "control/manifest/folder.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <system_error>
+#include <tuple>
+
+namespace penstock::manifest {
+namespace fs = std::filesystem;
+namespace {
+
+bool is_manifest_name(const fs::path& file) {
+    const std::string name = file.filename().string();
+    const std::string extension = file.extension().string();
+    return !name.starts_with('.') && (extension == ".yaml" || extension == ".yml" || extension == ".json");
+}
+
+// A file's text, at most one byte more than `bytes_max`, so that decode() sees that there is too much.
+Result<std::string> read_text(int descriptor, size_t bytes_max) {
+    std::string text;
+    char buffer[65'536];
+    while (text.size() <= bytes_max) {
+        const ssize_t got = ::read(descriptor, buffer, std::min(sizeof buffer, bytes_max + 1 - text.size()));
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return fail(Errc::Unavailable, std::strerror(errno));
+        }
+        if (got == 0) {
+            break;
+        }
+        text.append(buffer, static_cast<size_t>(got));
+    }
+    return text;
+}
+
+int64_t now_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+DecodedFile unreadable(const std::string& name, const std::string& why) {
+    return {
+        .objects = {}, .problems = {{name, 0, "", "cannot be read: " + why + "; its objects stay as they were"}}, .has_unidentified = true};
+}
+
+}  // namespace
+
+Result<std::vector<fs::path>> Folder::list_files() const {
+    std::error_code error;
+    const auto kind = fs::status(path_, error).type();
+    if (kind == fs::file_type::not_found) {
+        return fail(Errc::NotFound, "does not exist");
+    }
+    if (kind == fs::file_type::regular) {
+        return std::vector{path_};
+    }
+    std::vector<fs::path> files;
+    for (auto entry = fs::directory_iterator(path_, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+        std::error_code ignored;  // gone meanwhile, or a dangling link: then it is no manifest
+        if (is_manifest_name(entry->path()) && entry->is_regular_file(ignored)) {
+            files.push_back(entry->path());
+        }
+        if (files.size() > kFilesMax) {
+            return fail(Errc::Exhausted, "holds more than " + std::to_string(kFilesMax) + " manifests");
+        }
+    }
+    if (error) {
+        return fail(Errc::Unavailable, error.message());
+    }
+    return files;
+}
+
+void Folder::read(const fs::path& path, File& into) const {
+    // Whoever changes a file within this time of our reading it may leave the same stamp: the kernel stamps in steps of its tick, 10 ms at
+    // most.
+    constexpr int64_t kStampStepNs = 20'000'000;
+    const std::string name = path.filename().string();
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) {
+        into = {.decoded = unreadable(name, std::strerror(errno))};
+        return;
+    }
+    struct stat status{};
+    ::fstat(descriptor, &status);
+    const Stamp stamp{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
+                      int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec};
+    if (!into.settled || into.stamp != stamp) {
+        const bool settled = now_ns() - stamp.changed_ns > kStampStepNs;
+        const auto text = read_text(descriptor, DecodeLimits{}.file_bytes_max);
+        into = {.stamp = stamp, .settled = settled && text, .decoded = text ? decode(*text, name) : unreadable(name, text.error().what)};
+    }
+    ::close(descriptor);
+}
+
+const Folder::Contents& Folder::load(const std::set<std::string>& unfinished) {
+    const auto listed = list_files();
+    if (!listed) {
+        contents_.problems = {{path_.string(), 0, "", listed.error().what + "; what was read from it before stays"}};
+        return contents_;
+    }
+    std::map<std::string, File> files;
+    for (const fs::path& path : *listed) {
+        const std::string name = path.filename().string();
+        const auto known = files_.find(name);
+        File& file = files[name];
+        if (known != files_.end()) {
+            file = std::move(known->second);
+        }
+        if (known == files_.end() || !unfinished.contains(name)) {
+            read(path, file);
+        }
+    }
+    files_ = std::move(files);
+    combine();
+    return contents_;
+}
+
+void Folder::combine() {
+    std::vector<Problem> problems;
+    std::map<ObjectId, Claim> claims;
+    std::map<ObjectId, Held> next;
+    for (const auto& [name, file] : files_) {
+        problems.insert(problems.end(), file.decoded.problems.begin(), file.decoded.problems.end());
+        for (const DecodedObject& found : file.decoded.objects) {
+            const auto [claim, first] = claims.try_emplace(found.id, Claim{name, found.line});
+            if (!first) {
+                problems.push_back(
+                    {name, found.line, found.id.to_string(),
+                     "defined twice; the one at " + claim->second.file + ":" + std::to_string(claim->second.line) + " counts"});
+            } else if (found.object) {
+                next.emplace(found.id, Held{*found.object, name});
+            } else if (const auto last_good = held_.find(found.id); last_good != held_.end()) {
+                next.emplace(found.id, Held{last_good->second.object, name});
+            }
+        }
+    }
+    for (const auto& [id, last_good] : held_) {
+        const auto file = files_.find(last_good.file);
+        if (file != files_.end() && file->second.decoded.has_unidentified && !claims.contains(id)) {
+            next.emplace(id, last_good);
+        }
+    }
+    held_ = std::move(next);
+    std::stable_sort(problems.begin(), problems.end(),
+                     [](const Problem& a, const Problem& b) { return std::tie(a.file, a.line) < std::tie(b.file, b.line); });
+    contents_.problems = std::move(problems);
+
+    auto objects = std::make_shared<kube::ObjectSet>();
+    for (const auto& [id, held] : held_) {
+        if (const auto* service = std::get_if<kube::Service>(&held.object)) {
+            objects->services.emplace(id.name, *service);
+        } else if (const auto* slice = std::get_if<kube::EndpointSlice>(&held.object)) {
+            objects->slices.emplace(id.name, *slice);
+        } else if (const auto* node = std::get_if<kube::Node>(&held.object)) {
+            objects->nodes.emplace(id.name.name, *node);
+        }
+    }
+    if (!contents_.objects || *contents_.objects != *objects) {
+        contents_.objects = std::move(objects);
+    }
+}
+
+}  // namespace penstock::manifest

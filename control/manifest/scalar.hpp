@@ -1,0 +1,21 @@
+// What a plain YAML scalar means: the resolution rules of YAML 1.1 as the Kubernetes tools apply them, so that a manifest means here what
+// it means to kubectl. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "control/manifest/yaml_tree.hpp"
+
+namespace penstock::manifest {
+
+struct Scalar {
+    Value::Kind kind = Value::Kind::String;
+    bool boolean = false;
+    int64_t integer = 0;
+};
+
+// 0x1f, 0b101, 0o17, 017 (octal) and 1_000 are integers; one that does not fit 64 bits is a Float, as JSON would have it.
+[[nodiscard]] Scalar resolve_plain(std::string_view text) noexcept;
+
+}  // namespace penstock::manifest

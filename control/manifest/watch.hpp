@@ -1,0 +1,62 @@
+// Tells when a folder of manifests may have changed, by inotify: files written, moved, deleted, links swapped (the way ConfigMap volumes
+// are updated: `..data` is renamed over), the folder itself replaced, or made only later. One thread.
+//
+//     ancestors ----------- only the next name on the way to PATH counts: it may appear, vanish, or be another link now
+//     PATH, if a folder --- everything counts
+//
+// Changes are gathered until nothing has happened for a moment, so that a folder being copied is read once; a steady stream of them is cut
+// into portions, so that a change is noticed within kGatherMax whatever else happens.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+
+#include "dataplane/base/result.hpp"
+
+namespace penstock::manifest {
+
+using std::chrono::milliseconds;
+
+inline constexpr milliseconds kGatherQuiet{10};
+inline constexpr milliseconds kGatherMax{40};
+// A file that was written to but not closed is not read, for this long: a truncated file is no statement.
+inline constexpr milliseconds kUnfinishedMax{1'000};
+// Not every filesystem reports what happens on it (NFS): look again this often. Unchanged files cost one fstat each.
+inline constexpr milliseconds kAuditPeriod{30'000};
+
+class Watch {
+ public:
+    static Result<Watch> open(std::filesystem::path path);
+    Watch(Watch&& other) noexcept;
+    Watch& operator=(Watch&&) = delete;
+    ~Watch();
+
+    enum class Wake { MayHaveChanged, Stopped };
+    // Blocks until the folder may have changed since the last call (or since open), or `stop_descriptor` is readable. Watches for what
+    // happens from then on before it returns, so that a read which follows misses nothing.
+    [[nodiscard]] Wake wait(int stop_descriptor);
+
+    // Names of files that were written to and not closed yet.
+    [[nodiscard]] std::set<std::string> unfinished() const;
+
+ private:
+    using Clock = std::chrono::steady_clock;
+
+    Watch(int inotify, std::filesystem::path path) : inotify_(inotify), path_(std::move(path)) {}
+    void rearm();
+    void add(const std::filesystem::path& folder, const std::string& only_name, std::map<int, std::string>& into);
+    // True where one of the events read concerns us.
+    [[nodiscard]] bool read_events();
+    void note(const std::string& name, unsigned mask);
+    [[nodiscard]] milliseconds until_next_look(Clock::time_point now) const;
+
+    int inotify_;
+    std::filesystem::path path_;
+    std::map<int, std::string> watched_;                      // watch descriptor -> the only name that counts there; "": all
+    std::map<std::string, Clock::time_point> being_written_;  // since
+};
+
+}  // namespace penstock::manifest
