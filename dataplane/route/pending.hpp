@@ -1,0 +1,236 @@
+// The few packets that wait for a next hop's address, of one worker. Handles are opaque (an mbuf in a worker, a number in a test).
+//
+//   buckets --> hop (egress, address) --> hop ...     hash chains
+//                |  oldest          newest
+//                '-> packet -> packet -> packet       by hop: sent in the order in which they came
+//   oldest ---------> packet <-> packet <-> packet    over all hops: expiry looks only at the front
+//
+// Who came first stays: when a next hop or the whole has its fill, the newcomer is refused and the caller drops it (PendingFull), so a
+// flood of packets to addresses that nobody has cannot push out what waits for a real answer; it only takes room for kHoldMs at a time.
+// Everyone waits equally long, so packets also expire oldest first. Memory lies inside and is bounded; nothing is allocated. Each call
+// costs O(1) a packet; take_ready and ask_again visit each waiting next hop once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include "dataplane/base/check.hpp"
+#include "dataplane/base/hash.hpp"
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/ip.hpp"
+#include "dataplane/base/limits.hpp"
+#include "dataplane/base/time.hpp"
+#include "dataplane/route/route_table.hpp"
+
+namespace penstock::route {
+
+// Linux sends its first ARP request at once and the next a second later (retrans_time_ms): an answer that is not there by then needs luck,
+// and a client's retransmission brings a fresh packet anyway (RFC 6298 starts at 1 s).
+inline constexpr uint64_t kHoldMs = 1'000;
+// A request may be lost on its way to the kernel (a full queue, a neighbour table at its limit); asking again is cheap, because the
+// kernel folds it into the resolution that is under way.
+inline constexpr uint64_t kAskAgainMs = 200;
+
+enum class HoldResult : uint8_t {
+    Held,       // waits with others; the next hop has been asked for
+    HeldFirst,  // waits as the first for this next hop: the caller must have it resolved
+    Full,       // not taken: the caller drops it
+};
+
+template <typename Handle>
+class PendingPackets {
+    static_assert(std::is_trivially_copyable_v<Handle>);
+
+ public:
+    // The hash key is secret, since clients choose the addresses on a link.
+    explicit PendingPackets(TscRate rate, const HashKey& secret = HashKey::random()) noexcept
+        : hold_time_(rate.milliseconds(kHoldMs)), ask_again_after_(rate.milliseconds(kAskAgainMs)), secret_(secret) {
+        buckets_.fill(kEnd);
+        for (uint32_t i = 0; i < kPackets; ++i) {
+            packets_[i].hop_next = static_cast<uint16_t>(i + 1U < kPackets ? i + 1U : kEnd);
+            hops_[i].bucket_next = static_cast<uint16_t>(i + 1U < kPackets ? i + 1U : kEnd);
+        }
+    }
+    PendingPackets(const PendingPackets&) = delete;
+    PendingPackets& operator=(const PendingPackets&) = delete;
+
+    // Takes `handle` over until take_ready or expire gives it back, unless the answer is Full.
+    HoldResult hold(Handle handle, NicPortId egress, const IpAddr& address, TscTime now) noexcept {
+        if (free_packet_ == kEnd) {
+            return HoldResult::Full;
+        }
+        const size_t bucket = bucket_of(egress, address);
+        uint16_t at = buckets_[bucket];
+        while (at != kEnd && !(hops_[at].egress == egress && hops_[at].address == address)) {
+            at = hops_[at].bucket_next;
+        }
+        const bool is_first = at == kEnd;
+        if (is_first) {
+            at = open_hop(bucket, egress, address, now);
+        } else if (hops_[at].count == limits::kPendingPerNextHop) {
+            return HoldResult::Full;
+        }
+        append(at, handle, now);
+        return is_first ? HoldResult::HeldFirst : HoldResult::Held;
+    }
+
+    // Gives back, by `send(handle, const NextHop&)`, each packet whose next hop `routes` knows to be usable, a next hop's packets in the
+    // order in which they came. For each new snapshot.
+    template <typename Send>
+    void take_ready(const RouteTable& routes, Send&& send) noexcept {
+        for_each_hop([&](uint16_t at) {
+            const Hop& hop = hops_[at];
+            const Neighbour* neighbour = routes.neighbour(hop.egress, hop.address);
+            if (neighbour == nullptr || !neighbour->is_usable()) {
+                return;
+            }
+            const NextHop next_hop{.egress = hop.egress, .address = hop.address, .neighbour = neighbour};
+            for (uint32_t left = hop.count; left > 0; --left) {
+                send(pop_oldest_of(at), next_hop);
+            }
+        });
+    }
+
+    // Gives back, by `drop(handle)`, each packet that has waited for kHoldMs or longer (NextHopUnresolved), oldest first.
+    template <typename Drop>
+    void expire(TscTime now, Drop&& drop) noexcept {
+        while (oldest_ != kEnd && ticks_between(packets_[oldest_].since, now) >= hold_time_) {
+            drop(pop_oldest_of(packets_[oldest_].hop));
+        }
+    }
+
+    // Calls `ask(egress, address)` for each next hop that is still waited for kAskAgainMs after it was last asked.
+    template <typename Ask>
+    void ask_again(TscTime now, Ask&& ask) noexcept {
+        for_each_hop([&](uint16_t at) {
+            Hop& hop = hops_[at];
+            if (ticks_between(hop.asked, now) >= ask_again_after_) {
+                hop.asked = now;
+                ask(hop.egress, hop.address);
+            }
+        });
+    }
+
+    // Gives back everything, by `drop(handle)`: the worker stops.
+    template <typename Drop>
+    void clear(Drop&& drop) noexcept {
+        while (oldest_ != kEnd) {
+            drop(pop_oldest_of(packets_[oldest_].hop));
+        }
+    }
+
+    [[nodiscard]] uint32_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+
+ private:
+    static constexpr uint16_t kEnd = 0xffff;
+    static constexpr uint32_t kPackets = limits::kPendingMax;
+    static constexpr size_t kBuckets = 512;  // two for each next hop that can be waited for
+    static_assert(kPackets < kEnd && kBuckets >= 2 * kPackets && (kBuckets & (kBuckets - 1)) == 0);
+
+    struct Packet {
+        Handle handle{};
+        TscTime since;
+        uint16_t hop = kEnd;
+        uint16_t hop_next = kEnd;  // the next younger of its hop; or the next free packet
+        uint16_t older = kEnd;
+        uint16_t younger = kEnd;
+    };
+    // As many as packets: each may wait for another.
+    struct Hop {
+        IpAddr address;
+        TscTime asked;
+        NicPortId egress;
+        uint16_t count = 0;  // 0: free
+        uint16_t first = kEnd;
+        uint16_t last = kEnd;
+        uint16_t bucket_next = kEnd;  // or the next free hop
+    };
+
+    size_t bucket_of(NicPortId egress, const IpAddr& address) const noexcept {
+        return siphash13<3>(secret_,
+                            {load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8), uint64_t{egress.value}}) &
+               (kBuckets - 1);
+    }
+
+    uint16_t open_hop(size_t bucket, NicPortId egress, const IpAddr& address, TscTime now) noexcept {
+        PENSTOCK_ASSERT(free_hop_ != kEnd);  // a free packet implies a free hop
+        const uint16_t at = free_hop_;
+        free_hop_ = hops_[at].bucket_next;
+        hops_[at] = {.address = address, .asked = now, .egress = egress, .bucket_next = buckets_[bucket]};
+        buckets_[bucket] = at;
+        return at;
+    }
+
+    void close_hop(uint16_t at) noexcept {
+        uint16_t* link = &buckets_[bucket_of(hops_[at].egress, hops_[at].address)];
+        while (*link != at) {
+            link = &hops_[*link].bucket_next;
+        }
+        *link = hops_[at].bucket_next;
+        hops_[at].bucket_next = free_hop_;
+        free_hop_ = at;
+    }
+
+    void append(uint16_t at, Handle handle, TscTime now) noexcept {
+        const uint16_t index = free_packet_;
+        free_packet_ = packets_[index].hop_next;
+        packets_[index] = {.handle = handle, .since = now, .hop = at, .older = newest_};
+        (newest_ == kEnd ? oldest_ : packets_[newest_].younger) = index;
+        newest_ = index;
+
+        Hop& hop = hops_[at];
+        (hop.count == 0 ? hop.first : packets_[hop.last].hop_next) = index;
+        hop.last = index;
+        ++hop.count;
+        ++size_;
+    }
+
+    // The hop is closed with its last packet. The packet is free before the handle is used, so a callback may hold anew.
+    Handle pop_oldest_of(uint16_t at) noexcept {
+        Hop& hop = hops_[at];
+        const uint16_t index = hop.first;
+        Packet& packet = packets_[index];
+        const Handle handle = packet.handle;
+        hop.first = packet.hop_next;
+        (packet.older == kEnd ? oldest_ : packets_[packet.older].younger) = packet.younger;
+        (packet.younger == kEnd ? newest_ : packets_[packet.younger].older) = packet.older;
+        packet.hop_next = free_packet_;
+        free_packet_ = index;
+        --size_;
+        if (--hop.count == 0) {
+            close_hop(at);
+        }
+        return handle;
+    }
+
+    // Hops are visited by walking the packets from old to new and taking each hop at its first packet.
+    template <typename Visit>
+    void for_each_hop(Visit&& visit) noexcept {
+        uint16_t waiting[kPackets];
+        uint32_t count = 0;
+        for (uint16_t i = oldest_; i != kEnd; i = packets_[i].younger) {
+            if (hops_[packets_[i].hop].first == i) {
+                waiting[count++] = packets_[i].hop;
+            }
+        }
+        for (uint32_t i = 0; i < count; ++i) {
+            visit(waiting[i]);
+        }
+    }
+
+    TscTicks hold_time_;
+    TscTicks ask_again_after_;
+    HashKey secret_;
+    uint32_t size_ = 0;
+    uint16_t oldest_ = kEnd;
+    uint16_t newest_ = kEnd;
+    uint16_t free_packet_ = 0;
+    uint16_t free_hop_ = 0;
+    std::array<uint16_t, kBuckets> buckets_;
+    std::array<Packet, kPackets> packets_;
+    std::array<Hop, kPackets> hops_;
+};
+
+}  // namespace penstock::route

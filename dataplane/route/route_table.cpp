@@ -1,0 +1,172 @@
+#include "dataplane/route/route_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <tuple>
+
+namespace penstock::route {
+namespace {
+
+uint32_t number_v4(const IpAddr& address) noexcept {
+    return address.v4_wire().host();
+}
+Uint128 number_v6(const IpAddr& address) noexcept {
+    const auto high = load<uint64_t>(address.bytes().data());
+    const auto low = load<uint64_t>(address.bytes().data() + 8);
+    return Uint128{__builtin_bswap64(high)} << 64 | __builtin_bswap64(low);
+}
+
+// All addresses of a prefix: from its own to the one whose host bits are all set.
+template <typename Key>
+typename IntervalMap<Key>::Range range_of(Key first, unsigned length, uint32_t answer) {
+    constexpr unsigned kBits = sizeof(Key) * 8;
+    const Key host_bits = length >= kBits ? Key{0} : static_cast<Key>(static_cast<Key>(~Key{0}) >> length);
+    return {first, static_cast<Key>(first | host_bits), answer};
+}
+
+// Ranges of both families on their way into their maps.
+struct Ranges {
+    std::vector<IntervalMap<uint32_t>::Range> v4;
+    std::vector<IntervalMap<Uint128>::Range> v6;
+    void add(const IpAddr& address, unsigned length, uint32_t answer) {
+        if (address.is_v4()) {
+            v4.push_back(range_of(number_v4(address), length, answer));
+        } else {
+            v6.push_back(range_of(number_v6(address), length, answer));
+        }
+    }
+};
+
+constexpr auto by_hop = [](const Neighbour& n) { return std::tie(n.port, n.address); };
+
+// The address whose host bits are all set reaches everyone on the link (RFC 919), but a /31 has none (RFC 3021) and a /32 no link.
+std::optional<IpAddr> directed_broadcast(const LocalAddress& local) {
+    if (!local.address.is_v4() || local.prefix_length > 30) {
+        return std::nullopt;
+    }
+    return IpAddr::v4(Be32::from_host(range_of(number_v4(local.address), local.prefix_length, 0).last));
+}
+
+}  // namespace
+
+const char* to_string(NeighbourState state) noexcept {
+    switch (state) {
+        case NeighbourState::Resolving:
+            return "resolving";
+        case NeighbourState::Reachable:
+            return "reachable";
+        case NeighbourState::Stale:
+            return "stale";
+        case NeighbourState::Failed:
+            return "failed";
+    }
+    return "unknown";
+}
+
+std::shared_ptr<const RouteTable> RouteTable::build(std::vector<Route> routes, std::vector<Neighbour> neighbours,
+                                                    std::vector<LocalAddress> addresses, std::vector<EgressPort> ports) {
+    auto table = std::make_shared<RouteTable>();
+    table->routes_ = std::move(routes);
+    table->neighbours_ = std::move(neighbours);
+    table->addresses_ = std::move(addresses);
+    table->ports_ = std::move(ports);
+    std::ranges::stable_sort(table->neighbours_, {}, by_hop);
+    table->add_routes();
+    table->add_local_addresses();
+    return table;
+}
+
+void RouteTable::add_routes() {
+    // The preferred of equal prefixes comes last, because the later of equal ranges wins.
+    std::vector<const Route*> order;
+    order.reserve(routes_.size());
+    for (const Route& route : routes_) {
+        order.push_back(&route);
+    }
+    std::ranges::stable_sort(
+        order, [](const Route* a, const Route* b) { return std::tie(b->metric, b->egress) < std::tie(a->metric, a->egress); });
+
+    Ranges ranges;
+    for (const Route* route : order) {
+        Leaf leaf{.egress = route->egress, .to_destination = !route->gateway.has_value()};
+        if (route->gateway) {
+            leaf.address = *route->gateway;
+            leaf.neighbour = neighbour_index(route->egress, *route->gateway);
+        }
+        ranges.add(route->destination.address(), route->destination.length(), static_cast<uint32_t>(leaves_.size()));
+        leaves_.push_back(leaf);
+    }
+    v4_ = IntervalMap<uint32_t>(ranges.v4);
+    v6_ = IntervalMap<Uint128>(ranges.v6);
+
+    // A neighbour counts as one only where its address is routed straight to its link; 10.0.0.5 seen on p0 says nothing about a packet that
+    // a longer prefix sends through p1, or through a router on p0.
+    const size_t route_ranges = ranges.v4.size() + ranges.v6.size();
+    for (uint32_t i = 0; i < neighbours_.size(); ++i) {
+        const Neighbour& neighbour = neighbours_[i];
+        const Leaf* leaf = leaf_of(neighbour.address);
+        if (leaf != nullptr && leaf->to_destination && leaf->egress == neighbour.port) {
+            ranges.add(neighbour.address, neighbour.address.bits(), static_cast<uint32_t>(leaves_.size()));
+            leaves_.push_back({.address = neighbour.address, .neighbour = i, .egress = neighbour.port});
+        }
+    }
+    if (ranges.v4.size() + ranges.v6.size() > route_ranges) {
+        v4_ = IntervalMap<uint32_t>(std::move(ranges.v4));
+        v6_ = IntervalMap<Uint128>(std::move(ranges.v6));
+    }
+}
+
+void RouteTable::add_local_addresses() {
+    for (const LocalAddress& local : addresses_) {
+        local_.push_back(local.address);
+        if (const std::optional<IpAddr> broadcast = directed_broadcast(local)) {
+            local_.push_back(*broadcast);
+        }
+    }
+    std::ranges::sort(local_);
+    const auto repeated = std::ranges::unique(local_);
+    local_.erase(repeated.begin(), repeated.end());
+}
+
+uint32_t RouteTable::neighbour_index(NicPortId port, const IpAddr& address) const noexcept {
+    // Behind the last of equal hops, so that the later of two holds.
+    const auto behind = std::ranges::upper_bound(neighbours_, std::tie(port, address), {}, by_hop);
+    if (behind == neighbours_.begin() || by_hop(*std::prev(behind)) != std::tie(port, address)) {
+        return kNoNeighbour;
+    }
+    return static_cast<uint32_t>(behind - neighbours_.begin() - 1);
+}
+
+const Neighbour* RouteTable::neighbour(NicPortId port, const IpAddr& address) const noexcept {
+    const uint32_t index = neighbour_index(port, address);
+    return index == kNoNeighbour ? nullptr : &neighbours_[index];
+}
+
+const RouteTable::Leaf* RouteTable::leaf_of(const IpAddr& destination) const noexcept {
+    const uint32_t answer = destination.is_v4() ? v4_.find(number_v4(destination)) : v6_.find(number_v6(destination));
+    return answer == IntervalMap<uint32_t>::kNone ? nullptr : &leaves_[answer];
+}
+
+std::optional<NextHop> RouteTable::next_hop(const IpAddr& destination) const noexcept {
+    const Leaf* leaf = leaf_of(destination);
+    if (leaf == nullptr) {
+        return std::nullopt;
+    }
+    return NextHop{.egress = leaf->egress,
+                   .address = leaf->to_destination ? destination : leaf->address,
+                   .neighbour = leaf->neighbour == kNoNeighbour ? nullptr : &neighbours_[leaf->neighbour]};
+}
+
+bool RouteTable::is_local(const IpAddr& address) const noexcept {
+    static constexpr IpAddr kLimitedBroadcast = IpAddr::v4(255, 255, 255, 255);
+    return address.is_multicast() || address == kLimitedBroadcast || std::ranges::binary_search(local_, address);
+}
+
+const EgressPort* RouteTable::port(NicPortId id) const noexcept {
+    // At most limits::kNicPortsMax, and in practice two.
+    const auto found = std::ranges::find(ports_, id, &EgressPort::id);
+    return found == ports_.end() ? nullptr : &*found;
+}
+
+}  // namespace penstock::route
