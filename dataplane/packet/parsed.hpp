@@ -11,8 +11,8 @@ namespace penstock::packet {
 
 enum class PacketKind : uint8_t {
     Flow,      // IPv4 TCP or UDP, whole, with a complete L4 header: `key` and all offsets are valid
-    Fragment,  // an IPv4 fragment, first or later: key's addresses and protocol are valid, its ports are 0
-    Ip,        // other IPv4 (ICMP, SCTP, ...): key's addresses are valid; key.protocol is not, see ip_protocol
+    Fragment,  // an IPv4 fragment, first or later: key's addresses and protocol (whatever its number) are valid, its ports are 0
+    Ip,        // other IPv4 (ICMP, SCTP, to multicast, ...): key's addresses are valid; key.protocol may be no Protocol, see ip_protocol
     Other,     // ARP, IPv6, VLAN, LLDP, ...: Linux's business; no field below is valid
 };
 
@@ -27,13 +27,13 @@ struct TcpFlags {
 struct Parsed {
     FlowKey key;
     PacketKind kind = PacketKind::Other;
-    uint8_t ip_protocol = 0;   // the header's own number
+    uint8_t ip_protocol = 0;  // the header's own number
     uint8_t ttl = 0;
-    TcpFlags tcp_flags;        // 0 for UDP
-    uint16_t l3_offset = 0;    // of the IP header
-    uint16_t l4_offset = 0;    // of the TCP or UDP header
-    uint16_t payload_offset = 0;  // behind the L4 header
-    uint16_t l3_length = 0;    // total IP length, header included; the frame may be longer (Ethernet padding)
+    TcpFlags tcp_flags;                         // 0 for UDP
+    uint16_t l3_offset = 0;                     // of the IP header
+    uint16_t l4_offset = 0;                     // of the TCP or UDP header
+    uint16_t payload_offset = 0;                // behind the L4 header
+    uint16_t l3_length = 0;                     // total IP length, header included; the frame may be longer (Ethernet padding)
     bool destination_is_multicast_mac = false;  // broadcast included
 };
 

@@ -1,0 +1,75 @@
+// The Internet checksum: whole sums (RFC 1071), changes to a sum (RFC 1624), and what UDP makes of zero (RFC 768).
+//
+// One's-complement addition does not care about byte order as long as all words share one (RFC 1071, 2.B), so everything here adds words as
+// they lie in memory and swaps nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/base/bytes.hpp"
+#include "dataplane/base/ip.hpp"
+
+namespace penstock::packet {
+
+namespace detail {
+// 2^16 is 1 modulo 0xffff, so the four words of `sum` may be added to one another. Gives 0 only for 0.
+constexpr uint16_t fold(uint64_t sum) noexcept {
+    sum = (sum & 0xffff'ffff) + (sum >> 32);
+    sum = (sum & 0xffff'ffff) + (sum >> 32);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return static_cast<uint16_t>(sum);
+}
+}  // namespace detail
+
+// A sum under way. Terms of a packet's size cannot overflow it: 2^16 bytes are 2^14 terms below 2^32.
+class ChecksumSum {
+ public:
+    constexpr ChecksumSum& add(Be16 word) noexcept { return sum_ += word.raw(), *this; }
+    constexpr ChecksumSum& add(Be32 words) noexcept { return sum_ += words.raw(), *this; }
+    // Bytes from an even offset on. An odd count is padded with a zero byte, so it must be the last to be added.
+    ChecksumSum& add(ByteView bytes) noexcept;
+    // What TCP and UDP sum besides their own bytes (RFC 9293, 3.1; RFC 8200, 8.1). Both addresses are of one family.
+    ChecksumSum& add_pseudo_header(const IpAddr& source, const IpAddr& destination, uint8_t protocol, uint16_t l4_bytes) noexcept;
+
+    // The value for the checksum field, which was 0 or left out while adding.
+    [[nodiscard]] constexpr Be16 checksum() const noexcept { return Be16::from_raw(static_cast<uint16_t>(~detail::fold(sum_))); }
+    // Whether bytes that were added together with their checksum agree with it. Both spellings of zero pass.
+    [[nodiscard]] constexpr bool is_valid() const noexcept { return detail::fold(sum_) == 0xffff; }
+
+ private:
+    uint64_t sum_ = 0;
+};
+
+// How a checksum changes when fields under it do: several fields, one fold. HC' = ~(~HC + ~m + m'), RFC 1624's equation 3, which is the one
+// that keeps a correct sum correct in the corner where it meets zero.
+class ChecksumDelta {
+ public:
+    constexpr ChecksumDelta& replace(Be16 before, Be16 after) noexcept {
+        return sum_ += uint64_t{static_cast<uint16_t>(~before.raw())} + after.raw(), *this;
+    }
+    constexpr ChecksumDelta& replace(Be32 before, Be32 after) noexcept { return sum_ += uint64_t{~before.raw()} + after.raw(), *this; }
+
+    // The checksum that the changed bytes carry if they carried `sent` before. A wrong sum stays wrong by as much.
+    [[nodiscard]] constexpr Be16 applied_to(Be16 sent) const noexcept {
+        const uint64_t complement = static_cast<uint16_t>(~sent.raw());
+        return Be16::from_raw(static_cast<uint16_t>(~detail::fold(complement + sum_)));
+    }
+
+ private:
+    uint64_t sum_ = 0;
+};
+
+// A computed UDP sum that comes out zero is sent in its other spelling, because zero in the field says "none" (RFC 768).
+[[nodiscard]] constexpr Be16 udp_checksum_field(Be16 computed) noexcept {
+    return computed.raw() == 0 ? Be16::from_raw(0xffff) : computed;
+}
+
+// Over IPv4 a zero UDP checksum means none was sent, so zero stays (NAT-001). IPv6 with zero does not arrive here: RFC 8200, 8.1 forbids
+// it.
+[[nodiscard]] constexpr Be16 udp_checksum_after(Be16 sent, ChecksumDelta delta) noexcept {
+    return sent.raw() == 0 ? sent : udp_checksum_field(delta.applied_to(sent));
+}
+
+}  // namespace penstock::packet

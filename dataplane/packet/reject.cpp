@@ -1,0 +1,78 @@
+#include "dataplane/packet/reject.hpp"
+
+#include "dataplane/base/check.hpp"
+#include "dataplane/packet/answer.hpp"
+
+namespace penstock::packet {
+namespace {
+
+bool has_valid_l4_checksum(ByteView frame, const Parsed& parsed) noexcept {
+    auto l4_bytes = static_cast<uint16_t>(parsed.l3_length - (parsed.l4_offset - parsed.l3_offset));
+    if (parsed.key.protocol == Protocol::Udp) {
+        const auto udp = load<UdpHeader>(frame.data() + parsed.l4_offset);
+        if (udp.checksum.raw() == 0) {
+            return true;  // none was sent (RFC 768)
+        }
+        l4_bytes = udp.length.host();
+    }
+    return ChecksumSum()
+        .add_pseudo_header(parsed.key.source, parsed.key.destination, parsed.ip_protocol, l4_bytes)
+        .add(frame.subspan(parsed.l4_offset, l4_bytes))
+        .is_valid();
+}
+
+// A closed port's answer, RFC 9293, 3.10.7.1: to a segment with ACK a RST that begins where that says it expects us; to any other a RST
+// that acknowledges everything it occupied of sequence space, SYN and FIN counting one each.
+TcpHeader reset_for(const TcpHeader& tcp, uint16_t payload_bytes) noexcept {
+    const TcpFlags flags{tcp.flags};
+    TcpHeader rst;
+    rst.source_port = tcp.destination_port;
+    rst.destination_port = tcp.source_port;
+    if (flags.has(TcpFlags::kAck)) {
+        rst.flags = TcpFlags::kRst;
+        rst.seq = tcp.ack;
+        return rst;
+    }
+    const uint32_t occupied = payload_bytes + (flags.has(TcpFlags::kSyn) ? 1U : 0U) + (flags.has(TcpFlags::kFin) ? 1U : 0U);
+    rst.flags = TcpFlags::kRst | TcpFlags::kAck;
+    rst.ack = Be32::from_host(tcp.seq.host() + occupied);
+    return rst;
+}
+
+// Always fits: the packet that it replaces had both headers too.
+uint16_t make_reset(std::span<uint8_t> buffer, const Parsed& parsed) noexcept {
+    constexpr uint16_t kTotalBytes = sizeof(Ipv4Header) + sizeof(TcpHeader);
+    const IpAddr &source = parsed.key.destination, &destination = parsed.key.source;
+    const auto payload_bytes = static_cast<uint16_t>(parsed.l3_offset + parsed.l3_length - parsed.payload_offset);
+    TcpHeader rst = reset_for(load<TcpHeader>(buffer.data() + parsed.l4_offset), payload_bytes);
+
+    uint8_t* const rst_at = buffer.data() + parsed.l3_offset + sizeof(Ipv4Header);
+    store(rst_at, rst);
+    rst.checksum =
+        ChecksumSum().add_pseudo_header(source, destination, parsed.ip_protocol, sizeof rst).add(ByteView(rst_at, sizeof rst)).checksum();
+    store(rst_at, rst);
+    store(buffer.data() + parsed.l3_offset, answer_header(source, destination, parsed.ip_protocol, 0, kTotalBytes));
+    exchange_ethernet(buffer);
+    return static_cast<uint16_t>(parsed.l3_offset + kTotalBytes);
+}
+
+}  // namespace
+
+AnswerResult make_reject(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed) noexcept {
+    if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac || parsed.tcp_flags.has(TcpFlags::kRst)) {
+        return std::unexpected(DropReason::RejectNotAllowed);
+    }
+    PENSTOCK_ASSERT(frame_bytes <= buffer.size() && size_t{parsed.l3_offset} + parsed.l3_length <= frame_bytes);
+    if (load<EthernetHeader>(buffer.data()).source.is_multicast()) {
+        return std::unexpected(DropReason::RejectNotAllowed);
+    }
+    if (!has_valid_l4_checksum(buffer.first(frame_bytes), parsed)) {
+        return std::unexpected(DropReason::BadL4Checksum);
+    }
+    if (parsed.key.protocol == Protocol::Tcp) {
+        return make_reset(buffer, parsed);
+    }
+    return make_icmp_error(buffer, frame_bytes, parsed, kPortUnreachable, parsed.key.destination);
+}
+
+}  // namespace penstock::packet

@@ -1,0 +1,78 @@
+// Headers as they are on the wire. A header is copied out of a frame with load<T>() and back with store(): frames have no alignment, and a
+// pointer cast into them would be undefined. Single fields are reached by offsetof, after the parser has checked that they are there.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/base/bytes.hpp"
+#include "dataplane/base/ip.hpp"
+
+namespace penstock::packet {
+
+struct EthernetHeader {
+    MacAddr destination;
+    MacAddr source;
+    Be16 type;
+};
+static_assert(sizeof(EthernetHeader) == 14);
+
+inline constexpr uint16_t kEtherTypeIpv4 = 0x0800;
+
+// RFC 791, 3.1. Options follow where header_bytes() exceeds sizeof.
+struct Ipv4Header {
+    uint8_t version_and_words = 0x45;
+    uint8_t tos = 0;
+    Be16 total_length;
+    Be16 id;
+    Be16 flags_and_offset;
+    uint8_t ttl = 0;
+    uint8_t protocol = 0;
+    Be16 checksum;
+    Be32 source;
+    Be32 destination;
+
+    static constexpr uint16_t kDontFragment = 0x4000, kMoreFragments = 0x2000, kOffsetMask = 0x1fff;
+
+    constexpr uint8_t version() const noexcept { return version_and_words >> 4; }
+    constexpr uint16_t header_bytes() const noexcept { return static_cast<uint16_t>((version_and_words & 0x0f) * 4); }
+    constexpr bool is_fragment() const noexcept { return (flags_and_offset.host() & (kMoreFragments | kOffsetMask)) != 0; }
+};
+static_assert(sizeof(Ipv4Header) == 20 && offsetof(Ipv4Header, checksum) == 10 && offsetof(Ipv4Header, destination) == 16);
+
+// RFC 9293, 3.1. Options follow where header_bytes() exceeds sizeof.
+struct TcpHeader {
+    Be16 source_port;
+    Be16 destination_port;
+    Be32 seq;
+    Be32 ack;
+    uint8_t words_and_reserved = 0x50;
+    uint8_t flags = 0;
+    Be16 window;
+    Be16 checksum;
+    Be16 urgent;
+
+    constexpr uint16_t header_bytes() const noexcept { return static_cast<uint16_t>((words_and_reserved >> 4) * 4); }
+};
+static_assert(sizeof(TcpHeader) == 20 && offsetof(TcpHeader, flags) == 13 && offsetof(TcpHeader, checksum) == 16);
+
+// RFC 768.
+struct UdpHeader {
+    Be16 source_port;
+    Be16 destination_port;
+    Be16 length;
+    Be16 checksum;
+};
+static_assert(sizeof(UdpHeader) == 8 && offsetof(UdpHeader, checksum) == 6);
+
+// RFC 792; `rest` depends on the type.
+struct IcmpHeader {
+    uint8_t type = 0;
+    uint8_t code = 0;
+    Be16 checksum;
+    Be32 rest;
+};
+static_assert(sizeof(IcmpHeader) == 8);
+
+}  // namespace penstock::packet

@@ -1,0 +1,224 @@
+#include "tests/support/virtual_gateway.hpp"
+
+#include <algorithm>
+
+#include "dataplane/base/check.hpp"
+
+namespace penstock::test {
+
+VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
+    const HashKey secret = HashKey::random();
+    for (uint32_t w = 0; w < options.workers; ++w) {
+        auto state = std::make_unique<WorkerState>(conn::Table::memory_needed(options.connections),
+                                                   nat::PortPool::memory_needed(options.connections));
+        auto table = conn::Table::create(state->table.span(), options.connections, HashKey::random());
+        auto ports = nat::PortPool::create(state->ports.span(), options.connections, {static_cast<uint8_t>(w)}, options.workers,
+                                           HashKey::random());
+        PENSTOCK_CHECK(table && ports);
+        state->context.reset(new pipeline::WorkerContext{
+            .self = {static_cast<uint8_t>(w)},
+            .workers = options.workers,
+            .rate = rate_,
+            .owner = {options.workers, secret},
+            .connections = std::move(*table),
+            .aging = conn::Aging(conn::TimeoutTicks(conn::Timeouts{}, rate_)),
+            .snat_ports = std::move(*ports),
+            .schedulers = lb::SchedulerState(state->cursors, HashKey::random().k0),
+            .pending = route::PendingPackets<rte_mbuf*>(rate_),
+            .neighbour_use = route::NeighbourUse(state->neighbour_use),
+            .rejects = pipeline::RejectLimiter(options.rejects_per_second, options.rejects_burst, rate_),
+            .counters = {&state->worker_counters, state->services, state->backends},
+            .resolve = &state->resolve,
+        });
+        state->context->ports[kUp.value] = {kUpMac, options.flow_stays_on_queue};
+        state->context->ports[kCluster.value] = {kClusterMac, options.flow_stays_on_queue};
+        workers_.push_back(std::move(state));
+    }
+    auto snat = std::make_shared<nat::SnatConfig>();
+    snat->addresses = {{kUpAddress, kUp, options.snat_shared_with_host}, {kClusterAddress, kCluster, options.snat_shared_with_host}};
+    snat->ports = options.snat_ports;
+    snapshot_.snat = snat;
+    rebuild_routes();
+}
+
+ServiceId VirtualGateway::service_id(const TestService& service) {
+    const std::string key = service.name + "/" + to_string(service.protocol);
+    const auto known = std::find_if(service_ids_.begin(), service_ids_.end(), [&](const auto& entry) { return entry.first == key; });
+    if (known != service_ids_.end()) {
+        return known->second;
+    }
+    service_ids_.emplace_back(key, ServiceId{static_cast<uint32_t>(service_ids_.size())});
+    return service_ids_.back().second;
+}
+
+BackendId VirtualGateway::backend_id(const TestService& service, uint8_t host) {
+    const std::string key =
+        service.name + "/" + to_string(service.protocol) + "/" + std::to_string(host) + ":" + std::to_string(service.backend_port);
+    const auto known = std::find_if(backend_ids_.begin(), backend_ids_.end(), [&](const auto& entry) { return entry.first == key; });
+    if (known != backend_ids_.end()) {
+        return known->second;
+    }
+    backend_ids_.emplace_back(key, BackendId{static_cast<uint32_t>(backend_ids_.size())});
+    return backend_ids_.back().second;
+}
+
+void VirtualGateway::publish(const std::vector<TestService>& services) {
+    std::vector<std::shared_ptr<const lb::Service>> compiled;
+    std::vector<lb::Frontend> frontends;
+    for (const TestService& service : services) {
+        auto row = std::make_shared<lb::Service>();
+        row->id = service_id(service);
+        row->namespace_name = "default";
+        row->name = service.name;
+        row->protocol = service.protocol;
+        row->scheduler = service.scheduler;
+        lb::BackendSet set;
+        set.source = service.source;
+        set.when_empty = service.when_empty;
+        for (const uint8_t host : service.backends) {
+            set.usable.push_back({backend_id(service, host), backend_address(host), service.backend_port, 1});
+        }
+        if (service.scheduler == lb::SchedulerKind::Maglev && !set.usable.empty()) {
+            set.ring = lb::MaglevRing::build(set.usable);
+        }
+        row->sets.push_back(std::move(set));
+        std::shared_ptr<lb::SourceFilter> filter;
+        if (service.source_ranges) {
+            filter = std::make_shared<lb::SourceFilter>(lb::SourceFilter{true, *service.source_ranges});
+        }
+        const auto add = [&](const IpAddr& address, L4Port port, lb::FrontendClass cls) {
+            frontends.push_back({address, port, service.protocol, cls, 0, row, filter});
+        };
+        for (const auto& [address, port] : service.frontends) {
+            add(address, port, lb::FrontendClass::ExternalIp);
+        }
+        for (const L4Port port : service.node_ports) {
+            add(kUpAddress, port, lb::FrontendClass::NodePort);
+            add(kClusterAddress, port, lb::FrontendClass::NodePort);
+        }
+        compiled.push_back(std::move(row));
+    }
+    auto table = lb::ServiceTable::build(std::move(frontends), std::move(compiled), snapshot_.services.get());
+    PENSTOCK_CHECK(table);
+    snapshot_.services = *table;
+    ++snapshot_.generation;
+}
+
+void VirtualGateway::rebuild_routes() {
+    std::vector<route::Route> routes;
+    std::vector<route::Neighbour> neighbours;
+    if (routes_) {
+        routes = {{*Prefix::parse("10.80.1.0/24"), kUp, {}, 0}, {*Prefix::parse("10.80.2.0/24"), kCluster, {}, 0}};
+        // Clients further away, behind a router on the uplink.
+        routes.push_back({*Prefix::parse("0.0.0.0/0"), kUp, kClient, 100});
+    }
+    neighbours.push_back({NeighbourId{0}, kUp, kClient, kClientMac, route::NeighbourState::Reachable});
+    for (uint8_t host = 11; host < 251; ++host) {
+        const bool resolved = std::find(unresolved_.begin(), unresolved_.end(), host) == unresolved_.end();
+        neighbours.push_back({NeighbourId{host}, kCluster, backend_address(host), backend_mac(host),
+                              resolved ? route::NeighbourState::Stale : route::NeighbourState::Resolving});
+    }
+    snapshot_.routes = route::RouteTable::build(std::move(routes), std::move(neighbours),
+                                                {{kUp, kUpAddress, 24}, {kCluster, kClusterAddress, 24}},
+                                                {{kUp, kUpMac, mtu_, true}, {kCluster, kClusterMac, mtu_, true}});
+    ++snapshot_.generation;
+}
+
+void VirtualGateway::set_unresolved(std::vector<uint8_t> backends) {
+    unresolved_ = std::move(backends);
+    rebuild_routes();
+}
+void VirtualGateway::remove_routes() {
+    routes_ = false;
+    rebuild_routes();
+}
+void VirtualGateway::set_mtu(uint16_t mtu) {
+    mtu_ = mtu;
+    rebuild_routes();
+}
+
+Outcome VirtualGateway::send(const std::vector<uint8_t>& frame, NicPortId port, WorkerId receiver) {
+    return send_burst({frame}, port, receiver).front();
+}
+
+std::vector<Outcome> VirtualGateway::send_burst(const std::vector<std::vector<uint8_t>>& frames, NicPortId port, WorkerId receiver) {
+    std::vector<Outcome> outcomes(frames.size());
+    std::vector<InFlight> packets;
+    for (size_t i = 0; i < frames.size(); ++i) {
+        pipeline::Arrival arrival{port, {}};
+        arrival.note.receiver = receiver;
+        packets.push_back({i, frames[i], arrival, 0});
+    }
+    run(receiver, std::move(packets), outcomes);
+    return outcomes;
+}
+
+void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::vector<Outcome>& outcomes) {
+    pipeline::WorkerContext& context = *workers_[worker.value]->context;
+    for (size_t first = 0; first < packets.size(); first += limits::kBurstMax) {
+        pipeline::Burst burst;
+        const size_t end = std::min(packets.size(), first + limits::kBurstMax);
+        for (size_t p = first; p < end; ++p) {
+            const size_t length = packets[p].frame.size();
+            packets[p].frame.resize(length + 128);  // an mbuf's tailroom
+            burst.add(nullptr, packets[p].frame.data(), static_cast<uint16_t>(length), static_cast<uint16_t>(length + 128),
+                      packets[p].arrival);
+        }
+        context.begin_round(&snapshot_, now_);
+        pipeline::run_stages(context, burst);
+        std::vector<std::vector<InFlight>> onward(workers_.size());
+        for (uint32_t i = 0; i < burst.count; ++i) {
+            InFlight& packet = packets[first + i];
+            packet.frame.resize(burst.length[i]);
+            if (burst.verdict[i] == Verdict::Handoff && packet.handoffs < pipeline::kHandoffsMax) {
+                packet.arrival = burst.arrival[i];
+                ++packet.handoffs;
+                onward[burst.handoff_to[i].value].push_back(std::move(packet));
+                continue;
+            }
+            outcomes[packet.index] = {burst.verdict[i], burst.reason[i], packet.frame, burst.egress[i], worker, packet.handoffs};
+        }
+        for (uint8_t w = 0; w < onward.size(); ++w) {
+            if (!onward[w].empty()) {
+                run({w}, std::move(onward[w]), outcomes);
+            }
+        }
+    }
+}
+
+void VirtualGateway::age() {
+    for (const auto& state : workers_) {
+        pipeline::WorkerContext& context = *state->context;
+        context.begin_round(&snapshot_, now_);
+        context.aging.tick(context.connections, now_, context.connections.capacity(),
+                           [&](ConnectionIndex, const conn::Connection& connection) { pipeline::release_connection(context, connection); });
+    }
+}
+
+uint64_t VirtualGateway::count(stats::Counter counter) const {
+    uint64_t sum = 0;
+    for (const auto& state : workers_) {
+        sum += state->worker_counters[counter].read();
+    }
+    return sum;
+}
+
+uint64_t VirtualGateway::connections() const {
+    uint64_t sum = 0;
+    for (const auto& state : workers_) {
+        sum += state->context->connections.size();
+    }
+    return sum;
+}
+
+stats::ServiceCounters& VirtualGateway::service_counters(uint32_t worker, const std::string& name) {
+    for (const auto& [key, id] : service_ids_) {
+        if (key.substr(0, key.find('/')) == name) {
+            return workers_[worker]->services[id.value];
+        }
+    }
+    PENSTOCK_CHECK(!"the test names a Service that it has published");
+    return workers_[worker]->services[0];
+}
+
+}  // namespace penstock::test

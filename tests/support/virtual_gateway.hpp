@@ -1,0 +1,125 @@
+// The whole packet path without EAL: any number of workers as plain objects, real stages, virtual time. A test hands a frame to the worker of
+// its choice (the receive queue, chosen as badly as it likes) and gets back what became of it; handoffs are followed as the rings would.
+//
+//   client 10.80.1.2 --- port 0 (10.80.1.1, up) [gateway] port 1 (10.80.2.1, cluster) --- backends 10.80.2.11 .. 10.80.2.250
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataplane/pipeline/stages.hpp"
+#include "tests/support/aligned_memory.hpp"
+
+namespace penstock::test {
+
+inline const MacAddr kUpMac{{2, 0, 0, 0, 0, 0x0a}};
+inline const MacAddr kClusterMac{{2, 0, 0, 0, 0, 0x0b}};
+inline const MacAddr kClientMac{{2, 0, 0, 0, 1, 2}};
+inline constexpr NicPortId kUp{0};
+inline constexpr NicPortId kCluster{1};
+inline const IpAddr kUpAddress = IpAddr::v4(10, 80, 1, 1);
+inline const IpAddr kClusterAddress = IpAddr::v4(10, 80, 2, 1);
+inline const IpAddr kClient = IpAddr::v4(10, 80, 1, 2);
+[[nodiscard]] inline IpAddr backend_address(uint8_t host) { return IpAddr::v4(10, 80, 2, host); }
+[[nodiscard]] inline MacAddr backend_mac(uint8_t host) { return {{2, 0, 0, 0, 2, host}}; }
+
+// One service port in the shortest form that a test can say.
+struct TestService {
+    std::string name = "web";
+    Protocol protocol = Protocol::Tcp;
+    std::vector<std::pair<IpAddr, L4Port>> frontends;        // class X
+    std::vector<L4Port> node_ports;                          // on both twins' addresses
+    std::vector<uint8_t> backends;                           // last byte of 10.80.2.x
+    L4Port backend_port = 9376;
+    lb::SourceMode source = lb::SourceMode::Translate;
+    lb::EmptyAction when_empty = lb::EmptyAction::Reject;
+    lb::SchedulerKind scheduler = lb::SchedulerKind::RoundRobin;
+    std::optional<std::vector<Prefix>> source_ranges;
+};
+
+struct Outcome {
+    Verdict verdict = Verdict::None;
+    DropReason reason{};         // where Drop
+    std::vector<uint8_t> frame;  // as it would leave
+    NicPortId egress;
+    WorkerId worker;             // where it ended
+    uint32_t handoffs = 0;
+    bool operator==(const Outcome&) const = default;
+};
+
+class VirtualGateway {
+   public:
+    struct Options {
+        uint32_t workers = 1;
+        bool flow_stays_on_queue = false;
+        uint32_t connections = 4096;  // per worker
+        nat::PortRange snat_ports{1024, 65535};
+        bool snat_shared_with_host = false;
+        uint32_t rejects_per_second = limits::kRejectsPerSecond;
+        uint32_t rejects_burst = limits::kRejectsBurst;
+    };
+    VirtualGateway() : VirtualGateway(Options{}) {}
+    explicit VirtualGateway(const Options& options);
+
+    // Replaces all Services in one step. Service and backend ids follow names, addresses and ports, as compile() keeps them.
+    void publish(const std::vector<TestService>& services);
+    // Backends whose neighbour entry is not usable: packets to them are held.
+    void set_unresolved(std::vector<uint8_t> backends);
+    void remove_routes();
+    void set_mtu(uint16_t mtu);
+
+    Outcome send(const std::vector<uint8_t>& frame, NicPortId port = kUp, WorkerId receiver = {0});
+    // All in one burst of one worker; packets that are handed on follow in bursts of their own, in order.
+    std::vector<Outcome> send_burst(const std::vector<std::vector<uint8_t>>& frames, NicPortId port = kUp, WorkerId receiver = {0});
+
+    void advance_seconds(uint64_t seconds) { now_ = now_ + rate_.seconds(seconds); }
+    void advance_milliseconds(uint64_t ms) { now_ = now_ + rate_.milliseconds(ms); }
+    // Lets every worker look at its whole table once for idle connections.
+    void age();
+
+    [[nodiscard]] pipeline::WorkerContext& worker(uint32_t index) { return *workers_[index]->context; }
+    [[nodiscard]] const config::Snapshot& snapshot() const { return snapshot_; }
+    [[nodiscard]] uint64_t count(stats::Counter counter) const;
+    [[nodiscard]] uint64_t connections() const;
+    [[nodiscard]] stats::ServiceCounters& service_counters(uint32_t worker, const std::string& name);
+
+   private:
+    struct WorkerState {
+        explicit WorkerState(size_t table_bytes, size_t port_bytes) : table(table_bytes), ports(port_bytes) {}
+        AlignedMemory table, ports;
+        std::vector<uint32_t> cursors = std::vector<uint32_t>(lb::SchedulerState::kCursors);
+        std::vector<std::atomic<route::UseSeconds>> neighbour_use = std::vector<std::atomic<route::UseSeconds>>(limits::kNeighboursMax);
+        stats::WorkerCounters worker_counters;
+        std::vector<stats::ServiceCounters> services = std::vector<stats::ServiceCounters>(64);
+        std::vector<stats::BackendCounters> backends = std::vector<stats::BackendCounters>(4096);
+        pipeline::ResolveQueue resolve;
+        std::unique_ptr<pipeline::WorkerContext> context;
+    };
+    struct InFlight {
+        size_t index;  // position in the caller's burst
+        std::vector<uint8_t> frame;
+        pipeline::Arrival arrival;
+        uint32_t handoffs;
+    };
+    void run(WorkerId worker, std::vector<InFlight> packets, std::vector<Outcome>& outcomes);
+    ServiceId service_id(const TestService& service);
+    BackendId backend_id(const TestService& service, uint8_t host);
+    void rebuild_routes();
+
+    TscRate rate_{1'000'000'000};
+    TscTime now_{1'000'000'000'000};
+    Options options_;
+    std::vector<std::unique_ptr<WorkerState>> workers_;
+    config::Snapshot snapshot_;
+    std::vector<std::pair<std::string, ServiceId>> service_ids_;
+    std::vector<std::pair<std::string, BackendId>> backend_ids_;
+    std::vector<uint8_t> unresolved_;
+    bool routes_ = true;
+    uint16_t mtu_ = 1500;
+};
+
+}  // namespace penstock::test

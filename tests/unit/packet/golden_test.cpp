@@ -1,0 +1,38 @@
+// The room's output against frames whose bytes scapy computed (tests/golden/frames/make.py).
+#include <gtest/gtest.h>
+
+#include "dataplane/packet/parse.hpp"
+#include "dataplane/packet/reject.hpp"
+#include "dataplane/packet/rewrite.hpp"
+#include "tests/support/frame_diff.hpp"
+#include "tests/support/golden_frame.hpp"
+
+namespace penstock::packet {
+namespace {
+
+class Golden : public testing::TestWithParam<test::GoldenFrame> {};
+
+TEST_P(Golden, FrameComesOut) {
+    const test::GoldenFrame& golden = GetParam();
+    SCOPED_TRACE(golden.meaning);
+    std::vector<uint8_t> frame = golden.in;
+    Parsed parsed;
+    ASSERT_TRUE(parse(frame, parsed));
+    ASSERT_EQ(parsed.kind, PacketKind::Flow);
+    if (golden.is_reject) {
+        frame.resize(2048);  // an mbuf's room
+        const AnswerResult answer = make_reject(frame, golden.in.size(), parsed);
+        ASSERT_TRUE(answer.has_value()) << text_of(answer.error()).counter;
+        frame.resize(*answer);
+    } else {
+        apply(frame, parsed, golden.rewrite);
+        set_ethernet(frame, golden.source_mac, golden.destination_mac);
+    }
+    EXPECT_TRUE(test::same_frame(frame, golden.out));
+}
+
+INSTANTIATE_TEST_SUITE_P(Frames, Golden, testing::ValuesIn(test::load_golden_frames(PENSTOCK_GOLDEN_FRAMES)),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace penstock::packet
