@@ -85,6 +85,7 @@ class PortPool {
     struct Pool;
     struct Block;
     struct FullMap;
+    struct Layout;
     // Nodes of one size, handed out by number: first those given back, then those never used.
     template <typename Node>
     struct Arena {
@@ -97,14 +98,28 @@ class PortPool {
     };
 
     PortPool() = default;
+    // First and last of this worker's blocks that hold ports of a range, counted among its own; first > last: none.
+    struct OwnBlocks {
+        uint32_t first;
+        uint32_t last;
+    };
+    [[nodiscard]] OwnBlocks own_blocks(PortRange range) const noexcept;
+    [[nodiscard]] uint32_t own_at_or_behind(uint32_t port_block) const noexcept;
+    // From this worker's count to the port space's, as ReplyOwner::of_snat_port divides it.
+    [[nodiscard]] uint32_t block_of(uint32_t own_block) const noexcept { return own_block * workers_ + self_; }
+
+    [[nodiscard]] uint32_t chain_of(const PoolKey& key) const noexcept;
     [[nodiscard]] uint32_t find_pool(const PoolKey& key, uint32_t chain) const noexcept;
     [[nodiscard]] uint32_t open_pool(const PoolKey& key, uint32_t chain, const PortRules& rules) noexcept;
-    void retire_pool(uint32_t pool) noexcept;
-    [[nodiscard]] uint32_t chain_of(const PoolKey& key) const noexcept;
-    [[nodiscard]] uint32_t chain_of(uint32_t pool, uint32_t block) const noexcept;
-    [[nodiscard]] uint32_t find_block(uint32_t pool, uint32_t block) const noexcept;
-    [[nodiscard]] uint64_t free_ports(uint32_t pool, uint32_t block, const PortRules& rules) const noexcept;
+    void become_idle(uint32_t pool) noexcept;
+    void leave_idle(uint32_t pool) noexcept;
     [[nodiscard]] bool move_on(uint32_t pool, const PortRules& rules) noexcept;
+    [[nodiscard]] uint32_t skip_forbidden(uint32_t block, const FullMap* map, const PortRules& rules) const noexcept;
+
+    [[nodiscard]] uint32_t* find_block(uint32_t pool, uint32_t block) const noexcept;
+    [[nodiscard]] uint64_t free_ports(uint32_t pool, uint32_t block, const PortRules& rules) const noexcept;
+    void mark_used(uint32_t pool, uint32_t block, uint64_t port) noexcept;
+    void mark_free(uint32_t pool, uint32_t block, uint64_t port) noexcept;
     [[nodiscard]] uint64_t random() noexcept;
 
     Arena<Pool> pools_;

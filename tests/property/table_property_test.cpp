@@ -1,0 +1,176 @@
+// The connection table against a std::map: random opening, finding and closing, to capacity and beyond, with a sound hash and with broken
+// ones.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dataplane/conn/table.hpp"
+#include "tests/support/aligned_memory.hpp"
+#include "tests/support/prng.hpp"
+
+namespace penstock::conn {
+namespace {
+
+struct ByBytes {
+    bool operator()(const packet::FlowKey& a, const packet::FlowKey& b) const { return std::memcmp(&a, &b, sizeof a) < 0; }
+};
+
+// How a test hashes: as the table does, or badly.
+using HashOf = uint64_t (*)(const Table&, const packet::FlowKey&);
+uint64_t sound(const Table& table, const packet::FlowKey& key) {
+    return table.hash(key);
+}
+uint64_t constant(const Table&, const packet::FlowKey&) {
+    return 42;
+}
+// Four first buckets and two tags: long chains of equal tags beside full buckets.
+uint64_t poor(const Table& table, const packet::FlowKey& key) {
+    return table.hash(key) & 0x0000'0001'0000'0003;
+}
+// Every key has the one tag, so a find must compare keys, and each bucket has one partner only.
+uint64_t one_tag(const Table& table, const packet::FlowKey& key) {
+    return table.hash(key) & 0xffff'ffff;
+}
+
+// Few enough keys that opening a tuple twice, and two connections that want one reverse key, happen often.
+Connection random_connection(test::Prng& prng, uint32_t clients) {
+    const auto client = static_cast<uint32_t>(prng.below(clients));
+    const auto addr = [](uint32_t n) {
+        return IpAddr::v4(10, static_cast<uint8_t>(n >> 16), static_cast<uint8_t>(n >> 8), static_cast<uint8_t>(n));
+    };
+    Connection connection;
+    connection.forward = {.source = addr(client),
+                          .destination = IpAddr::v4(80, 11, 12, 10),
+                          .source_port = static_cast<L4Port>(1 + prng.below(4)),
+                          .destination_port = 80,
+                          .protocol = prng.one_in(2) ? Protocol::Tcp : Protocol::Udp};
+    connection.reverse = {.source = IpAddr::v4(172, 16, 0, static_cast<uint8_t>(prng.below(4))),
+                          .destination = IpAddr::v4(192, 0, 2, 1),
+                          .source_port = 9376,
+                          .destination_port = static_cast<L4Port>(1024 + prng.below(clients)),
+                          .protocol = connection.forward.protocol};
+    connection.opened_at = connection.last_seen = {prng.next()};
+    connection.service = {client};
+    return connection;
+}
+
+struct Model {
+    std::map<packet::FlowKey, std::pair<uint32_t, Direction>, ByBytes> keys;
+    std::map<uint32_t, Connection> live;
+};
+
+void expect_same(const Table& table, const Model& model, HashOf hash_of) {
+    ASSERT_EQ(table.size(), model.live.size());
+    for (const auto& [key, where] : model.keys) {
+        const Found found = table.find(key, hash_of(table, key));
+        ASSERT_TRUE(found.is_hit()) << key.source.to_string() << ":" << key.source_port;
+        EXPECT_EQ(found.index.value, where.first);
+        EXPECT_EQ(found.direction, where.second);
+    }
+    uint32_t listed = 0;
+    for (uint32_t slot = 0; slot < table.capacity(); ++slot) {
+        Connection out;
+        if (table.read(slot, out)) {
+            ++listed;
+            ASSERT_TRUE(model.live.contains(slot));
+            EXPECT_EQ(std::memcmp(&out, &model.live.at(slot), sizeof out), 0);
+        }
+    }
+    EXPECT_EQ(listed, model.live.size());
+}
+
+// Whether Full may come before capacity, as it does with a broken hash; it must change nothing all the same.
+enum class Refusals { Never, Allowed, Expected };
+
+void run_against_model(uint32_t capacity, HashOf hash_of, Refusals refusals, int steps) {
+    test::Prng prng;
+    const test::AlignedMemory memory(Table::memory_needed(capacity));
+    Result<Table> table = Table::create(memory.span(), capacity, {prng.next(), prng.next()});
+    ASSERT_TRUE(table);
+    Model model;
+    uint32_t refused = 0;
+    for (int i = 0; i < steps; ++i) {
+        // Opening outweighs closing for half of the time, then the other way round, so that both ends of the range are reached.
+        const bool opens = prng.below(100) < ((i / (steps / 8)) % 2 == 0 ? 80u : 30u);
+        if (opens || model.live.empty()) {
+            const Connection wanted = random_connection(prng, capacity * 2);
+            const Inserted got = table->insert(wanted, hash_of(*table, wanted.forward), hash_of(*table, wanted.reverse));
+            if (model.keys.contains(wanted.forward)) {
+                ASSERT_EQ(got.status, InsertStatus::ForwardTaken);
+            } else if (model.keys.contains(wanted.reverse)) {
+                ASSERT_EQ(got.status, InsertStatus::ReverseTaken);
+            } else if (model.live.size() == capacity) {
+                ASSERT_EQ(got.status, InsertStatus::Full);
+            } else if (got.status == InsertStatus::Full) {
+                ASSERT_NE(refusals, Refusals::Never) << "refused at " << table->size() << " of " << capacity;
+                ++refused;
+            } else {
+                ASSERT_EQ(got.status, InsertStatus::Inserted);
+                ASSERT_LT(got.index.value, capacity);
+                ASSERT_TRUE(model.live.emplace(got.index.value, wanted).second) << "an index was given out twice";
+                model.keys[wanted.forward] = {got.index.value, Direction::Forward};
+                model.keys[wanted.reverse] = {got.index.value, Direction::Reverse};
+            }
+        } else {
+            auto victim = model.live.lower_bound(static_cast<uint32_t>(prng.below(capacity)));
+            victim = victim == model.live.end() ? model.live.begin() : victim;
+            table->erase({victim->first});
+            for (const packet::FlowKey* key : {&victim->second.forward, &victim->second.reverse}) {
+                EXPECT_FALSE(table->find(*key, hash_of(*table, *key)).is_hit());
+                model.keys.erase(*key);
+            }
+            model.live.erase(victim);
+        }
+        if (i % (steps / 16) == 0) {
+            ASSERT_NO_FATAL_FAILURE(expect_same(*table, model, hash_of));
+        }
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_same(*table, model, hash_of));
+    EXPECT_TRUE(refused > 0 || refusals != Refusals::Expected) << "the broken hash was meant to fill its buckets";
+}
+
+TEST(TableProperty, AgreesWithAMap) {
+    run_against_model(1'000, sound, Refusals::Never, 60'000);
+}
+TEST(TableProperty, AgreesWithAMapAtTheHighestLoad) {
+    run_against_model(3'276, sound, Refusals::Never, 60'000);
+}  // 1,024 buckets, 80 % full
+TEST(TableProperty, AgreesWithAMapWhereEveryKeyHasOneHash) {
+    run_against_model(256, constant, Refusals::Expected, 20'000);
+}
+TEST(TableProperty, AgreesWithAMapWhereHashesAreFew) {
+    run_against_model(256, poor, Refusals::Expected, 20'000);
+}
+TEST(TableProperty, AgreesWithAMapWhereAllTagsAreEqual) {
+    run_against_model(256, one_tag, Refusals::Allowed, 20'000);
+}
+TEST(TableProperty, AgreesWithAMapInTheSmallestTables) {
+    for (uint32_t capacity = 1; capacity <= 12; ++capacity) {
+        run_against_model(capacity, sound, Refusals::Never, 2'000);
+    }
+}
+
+// Full means full: with the table's own hash every entry can be used, also where the buckets are at their fullest.
+TEST(TableProperty, TakesExactlyItsCapacity) {
+    test::Prng prng;
+    for (const uint32_t capacity : {819u, 3'276u, 26'214u, 100'000u}) {
+        const test::AlignedMemory memory(Table::memory_needed(capacity));
+        Result<Table> table = Table::create(memory.span(), capacity, {prng.next(), prng.next()});
+        ASSERT_TRUE(table);
+        Connection connection;
+        connection.forward.destination_port = 80;
+        connection.reverse.source_port = 9376;
+        for (uint32_t i = 0; i <= capacity; ++i) {
+            store(&connection.forward.source, i);
+            store(&connection.reverse.destination, i);
+            const InsertStatus status = table->insert(connection, table->hash(connection.forward), table->hash(connection.reverse)).status;
+            ASSERT_EQ(status, i < capacity ? InsertStatus::Inserted : InsertStatus::Full) << i << " of " << capacity;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace penstock::conn

@@ -1,0 +1,142 @@
+#include "dataplane/conn/aging.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/support/aligned_memory.hpp"
+
+namespace penstock::conn {
+namespace {
+
+constexpr TscRate kRate;  // one tick is one nanosecond
+constexpr TscTime at_second(uint64_t n) {
+    return TscTime{1} + kRate.seconds(n);
+}
+
+class AgingTest : public testing::Test {
+ protected:
+    static constexpr uint32_t kCapacity = 1'000;
+
+    ConnectionIndex open(uint32_t n, Protocol protocol, uint8_t state, TscTime when) {
+        Connection connection;
+        connection.forward = {.source = IpAddr::v4(Be32::from_host(0x0a000000 + n)), .destination_port = 80, .protocol = protocol};
+        connection.reverse = {.destination = IpAddr::v4(Be32::from_host(0x0b000000 + n)), .source_port = 9376, .protocol = protocol};
+        connection.state = state;
+        connection.opened_at = connection.last_seen = when;
+        return table.insert(connection, table.hash(connection.forward), table.hash(connection.reverse)).index;
+    }
+    // One full sweep in ticks of the derived budget.
+    uint32_t sweep(Aging& aging, TscTime now) {
+        uint32_t gone = 0;
+        for (uint32_t i = 0; i < kSweepPeriodMs / kAgingTickMs; ++i) {
+            gone += aging.tick(table, now, slots_per_tick(kCapacity), [&](ConnectionIndex index, const Connection& connection) {
+                expired.push_back(index);
+                expired_clients.push_back(connection.forward.source);
+            });
+        }
+        return gone;
+    }
+
+    test::AlignedMemory memory{Table::memory_needed(kCapacity)};
+    Table table = std::move(*Table::create(memory.span(), kCapacity, HashKey::random()));
+    Aging aging{TimeoutTicks(Timeouts{}, kRate)};
+    std::vector<ConnectionIndex> expired;
+    std::vector<IpAddr> expired_clients;
+};
+
+// Each state lives for its whole limit and is gone one second (the grain of last_seen) and one sweep later.
+TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
+    const auto tcp = [](TcpState state) { return static_cast<uint8_t>(state); };
+    const auto datagram = [](DatagramState state) { return static_cast<uint8_t>(state); };
+    const struct {
+        const char* name;
+        Protocol protocol;
+        uint8_t state;
+        uint64_t limit_s;
+    } cases[] = {
+        {"SYN sent", Protocol::Tcp, tcp(TcpState::SynSent), 60},
+        {"SYN received", Protocol::Tcp, tcp(TcpState::SynReceived), 60},
+        {"established", Protocol::Tcp, tcp(TcpState::Established), 86'400},
+        {"client's FIN", Protocol::Tcp, tcp(TcpState::FinForward), 120},
+        {"backend's FIN", Protocol::Tcp, tcp(TcpState::FinReverse), 120},
+        {"both FINs", Protocol::Tcp, tcp(TcpState::TimeWait), 120},
+        {"after a RST", Protocol::Tcp, tcp(TcpState::Closed), 10},
+        {"UDP one way", Protocol::Udp, datagram(DatagramState::OneWay), 30},
+        {"UDP two ways", Protocol::Udp, datagram(DatagramState::TwoWay), 120},
+        {"SCTP one way", Protocol::Sctp, datagram(DatagramState::OneWay), 60},
+        {"SCTP established", Protocol::Sctp, datagram(DatagramState::TwoWay), 3'600},
+    };
+    for (const auto& c : cases) {
+        ASSERT_TRUE(open(1, c.protocol, c.state, at_second(5)).is_set()) << c.name;
+        EXPECT_EQ(sweep(aging, at_second(5 + c.limit_s)), 0u) << c.name << " went too early";
+        EXPECT_EQ(sweep(aging, at_second(5 + c.limit_s + 2)), 1u) << c.name << " stayed too long";
+        EXPECT_EQ(table.size(), 0u);
+    }
+}
+
+TEST_F(AgingTest, TrafficAndANewStateRestartTheIdleTime) {
+    const ConnectionIndex index = open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(0));
+    table.set_state(index, TcpState::Established, at_second(50));
+    EXPECT_EQ(sweep(aging, at_second(80'000)), 0u);
+    table.touch(index, at_second(80'000), kRate.milliseconds(kTouchAfterMs));
+    EXPECT_EQ(sweep(aging, at_second(160'000)), 0u);
+    table.set_state(index, TcpState::Closed, at_second(160'000));
+    EXPECT_EQ(sweep(aging, at_second(160'009)), 0u);
+    EXPECT_EQ(sweep(aging, at_second(160'012)), 1u);
+}
+
+TEST_F(AgingTest, ATickVisitsNoMoreThanItsBudget) {
+    for (uint32_t i = 0; i < kCapacity; ++i) {
+        ASSERT_TRUE(open(i, Protocol::Udp, 0, at_second(0)).is_set());
+    }
+    const auto forget = [](ConnectionIndex, const Connection&) {};
+    EXPECT_EQ(aging.tick(table, at_second(100), 64, forget), 64u);
+    EXPECT_EQ(table.size(), kCapacity - 64);
+    EXPECT_EQ(aging.tick(table, at_second(100), 0, forget), 0u);
+    EXPECT_EQ(sweep(aging, at_second(100)), kCapacity - 64);
+}
+
+TEST_F(AgingTest, ExpiredIsToldWhatGoesWhileItIsStillThere) {
+    const ConnectionIndex index = open(7, Protocol::Udp, 0, at_second(0));
+    ASSERT_EQ(sweep(aging, at_second(40)), 1u);
+    EXPECT_EQ(expired, std::vector{index});
+    EXPECT_EQ(expired_clients, std::vector{IpAddr::v4(10, 0, 0, 7)});
+}
+
+TEST_F(AgingTest, TheOldestOneSidedConnectionIsTheVictim) {
+    open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
+    open(2, Protocol::Udp, static_cast<uint8_t>(DatagramState::OneWay), at_second(30));
+    const ConnectionIndex oldest = open(3, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(20));
+    open(4, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynReceived), at_second(40));
+    open(5, Protocol::Udp, static_cast<uint8_t>(DatagramState::TwoWay), at_second(2));
+    EXPECT_EQ(aging.find_victim(table, 64), oldest);
+    // Retransmitted SYNs do not save it.
+    table.touch(oldest, at_second(100), {0});
+    EXPECT_EQ(aging.find_victim(table, 64), oldest);
+}
+
+TEST_F(AgingTest, EstablishedConnectionsAreNeverVictims) {
+    open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
+    open(2, Protocol::Tcp, static_cast<uint8_t>(TcpState::Closed), at_second(1));
+    open(3, Protocol::Udp, static_cast<uint8_t>(DatagramState::TwoWay), at_second(1));
+    EXPECT_FALSE(aging.find_victim(table, kCapacity).is_set());
+}
+
+TEST_F(AgingTest, TheSearchForAVictimIsBoundedAndGoesOn) {
+    for (uint32_t i = 0; i < 100; ++i) {
+        open(i, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
+    }
+    const ConnectionIndex behind = open(100, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(1));
+    EXPECT_FALSE(aging.find_victim(table, 64).is_set());
+    EXPECT_EQ(aging.find_victim(table, 64), behind);
+}
+
+TEST(Aging, TheBudgetSweepsAnyTableInItsPeriod) {
+    for (const uint32_t capacity : {1u, 4'999u, 5'000u, 5'001u, 262'144u, 1u << 20, 1u << 28}) {
+        EXPECT_GE(uint64_t{slots_per_tick(capacity)} * (kSweepPeriodMs / kAgingTickMs), capacity);
+    }
+}
+
+}  // namespace
+}  // namespace penstock::conn

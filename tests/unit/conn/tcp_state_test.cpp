@@ -1,0 +1,152 @@
+#include "dataplane/conn/tcp_state.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace penstock::conn {
+namespace {
+
+using packet::TcpFlags;
+constexpr TcpFlags kSyn{TcpFlags::kSyn}, kSynAck{TcpFlags::kSyn | TcpFlags::kAck}, kAck{TcpFlags::kAck};
+constexpr TcpFlags kData{TcpFlags::kAck | TcpFlags::kPsh}, kFin{TcpFlags::kFin | TcpFlags::kAck}, kRst{TcpFlags::kRst};
+constexpr TcpFlags kRstAck{TcpFlags::kRst | TcpFlags::kAck}, kNull{0}, kXmas{TcpFlags::kFin | TcpFlags::kPsh | TcpFlags::kUrg};
+constexpr Direction F = Direction::Forward, R = Direction::Reverse;
+
+struct Seen {
+    Direction direction;
+    TcpFlags flags;
+    TcpState after;
+    TcpAction action = TcpAction::Pass;
+};
+struct Conversation {
+    const char* name;
+    TcpState start;
+    std::vector<Seen> packets;
+};
+
+TEST(TcpState, FollowsConversations_NAT008) {
+    using enum TcpState;
+    using enum TcpAction;
+    const Conversation conversations[] = {
+        {"client closes first",
+         SynSent,
+         {{R, kSynAck, SynReceived},
+          {F, kAck, Established},
+          {F, kData, Established},
+          {R, kData, Established},
+          {F, kFin, FinForward},
+          {R, kAck, FinForward},
+          {R, kData, FinForward},
+          {R, kFin, TimeWait},
+          {F, kAck, TimeWait}}},
+        {"server closes first",
+         Established,
+         {{R, kFin, FinReverse}, {F, kAck, FinReverse}, {F, kData, FinReverse}, {F, kFin, TimeWait}, {R, kAck, TimeWait}}},
+        {"both close at once", Established, {{F, kFin, FinForward}, {R, kFin, TimeWait}, {F, kAck, TimeWait}, {R, kAck, TimeWait}}},
+        {"a FIN is sent again", Established, {{F, kFin, FinForward}, {F, kFin, FinForward}, {R, kFin, TimeWait}, {R, kFin, TimeWait}}},
+        {"SYN and SYN+ACK are sent again",
+         SynSent,
+         {{F, kSyn, SynSent},
+          {R, kSynAck, SynReceived},
+          {F, kSyn, SynReceived},
+          {R, kSynAck, SynReceived},
+          {F, kAck, Established},
+          {R, kSynAck, Established},
+          {F, kAck, Established}}},
+        {"the client's first segment is a FIN (its ACK was lost before us)", SynReceived, {{F, kFin, FinForward}}},
+        {"simultaneous open",
+         SynSent,
+         {{R, kSyn, SynReceived}, {F, kSynAck, SynReceived}, {R, kSynAck, SynReceived}, {F, kAck, Established}}},
+        {"the port is closed", SynSent, {{R, kRstAck, Closed}, {F, kSyn, Closed, Reopen}}},
+        {"the client gives up", SynReceived, {{F, kRst, Closed}, {R, kSynAck, Closed}}},
+        {"a forged RST does not stop the segments behind it", Established, {{F, kRst, Closed}, {R, kData, Closed}, {F, kAck, Closed}}},
+        {"the tuple is used again", TimeWait, {{F, kAck, TimeWait}, {F, kSyn, TimeWait, Reopen}}},
+        {"the backend cannot reopen", TimeWait, {{R, kSyn, TimeWait, Invalid}}},
+        {"the client restarted, the backend did not: challenge ACK, then RST",
+         Established,
+         {{F, kSyn, Established}, {R, kAck, Established}, {F, kRst, Closed}, {F, kSyn, Closed, Reopen}}},
+        {"the backend challenges a SYN on a tuple that it still knows", SynSent, {{R, kAck, SynSent}, {F, kRst, Closed}}},
+        {"half closed is no reason to reopen", FinForward, {{F, kSyn, FinForward}, {R, kAck, FinForward}}},
+        {"nothing but a SYN comes first from a client",
+         SynSent,
+         {{F, kAck, SynSent, Invalid}, {F, kFin, SynSent, Invalid}, {F, kSynAck, SynSent, Invalid}}},
+        {"SYN+ACK from the client after the handshake", Established, {{F, kSynAck, Established, Invalid}}},
+    };
+    for (const Conversation& c : conversations) {
+        TcpState state = c.start;
+        for (size_t i = 0; i < c.packets.size(); ++i) {
+            const TcpStep got = step(state, c.packets[i].direction, c.packets[i].flags);
+            EXPECT_EQ(got.next, c.packets[i].after) << c.name << ", packet " << i << ": " << to_string(got.next);
+            EXPECT_EQ(got.action, c.packets[i].action) << c.name << ", packet " << i;
+            state = got.next;
+        }
+    }
+}
+
+TEST(TcpState, NoStateAcceptsFlagsThatNoStackSends) {
+    const TcpFlags nonsense[] = {kNull,
+                                 kXmas,
+                                 {TcpFlags::kFin},
+                                 {TcpFlags::kSyn | TcpFlags::kFin},
+                                 {TcpFlags::kSyn | TcpFlags::kRst},
+                                 {TcpFlags::kRst | TcpFlags::kFin},
+                                 {0xff},
+                                 {TcpFlags::kPsh}};
+    for (uint8_t state = 0; state < kTcpStates; ++state) {
+        for (const Direction direction : {F, R}) {
+            for (const TcpFlags flags : nonsense) {
+                const TcpStep got = step(static_cast<TcpState>(state), direction, flags);
+                EXPECT_EQ(got.action, TcpAction::Invalid) << int{flags.bits};
+                EXPECT_EQ(got.next, static_cast<TcpState>(state)) << "an invalid packet must not move the state";
+            }
+        }
+    }
+}
+
+// Whatever else the header says (ECN negotiation on a SYN, urgent data), the class is the same.
+TEST(TcpState, AccompanyingFlagsDoNotMatter) {
+    for (const uint8_t extra : {TcpFlags::kPsh, TcpFlags::kEce, TcpFlags::kCwr, TcpFlags::kUrg}) {
+        for (const TcpFlags flags : {kSyn, kSynAck, kAck, kFin, kRst, kNull}) {
+            EXPECT_EQ(classify({static_cast<uint8_t>(flags.bits | extra)}), classify(flags));
+        }
+    }
+    EXPECT_TRUE(is_opener({TcpFlags::kSyn | TcpFlags::kEce | TcpFlags::kCwr}));  // RFC 3168, 6.1.1
+}
+
+TEST(TcpState, OnlyASynOpens) {
+    for (int bits = 0; bits < 256; ++bits) {
+        const TcpFlags flags{static_cast<uint8_t>(bits)};
+        const bool expected = flags.has(TcpFlags::kSyn) && !flags.any(TcpFlags::kAck | TcpFlags::kRst | TcpFlags::kFin);
+        EXPECT_EQ(is_opener(flags), expected) << bits;
+    }
+}
+
+TEST(TcpState, RstClosesEveryStateFromEitherSide) {
+    for (uint8_t state = 0; state < kTcpStates; ++state) {
+        for (const Direction direction : {F, R}) {
+            for (const TcpFlags flags : {kRst, kRstAck}) {
+                const TcpStep got = step(static_cast<TcpState>(state), direction, flags);
+                EXPECT_EQ(got.next, TcpState::Closed);
+                EXPECT_EQ(got.action, TcpAction::Pass) << "the other side must hear of it";
+            }
+        }
+    }
+}
+
+TEST(DatagramState, TheFirstAnswerMakesItTwoWay_NAT008) {
+    EXPECT_EQ(step(DatagramState::OneWay, F), DatagramState::OneWay);
+    EXPECT_EQ(step(DatagramState::OneWay, R), DatagramState::TwoWay);
+    EXPECT_EQ(step(DatagramState::TwoWay, F), DatagramState::TwoWay);
+}
+
+TEST(Connection, StateIsNamedByProtocol) {
+    Connection connection;
+    connection.state = static_cast<uint8_t>(TcpState::SynReceived);
+    EXPECT_EQ(connection.state_name(), "syn-received");
+    connection.forward.protocol = Protocol::Udp;
+    EXPECT_EQ(connection.state_name(), "two-way");
+}
+
+}  // namespace
+}  // namespace penstock::conn
