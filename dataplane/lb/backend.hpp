@@ -8,7 +8,7 @@
 namespace penstock::lb {
 
 struct Backend {
-    BackendId id;      // stable over configurations for the same (service port, address, port)
+    BackendId id;  // stable over configurations for the same (service port, address, port)
     IpAddr address;
     L4Port port = 0;
     uint16_t weight = 1;

@@ -71,7 +71,7 @@ struct Frontend {
     L4Port port = 0;
     Protocol protocol = Protocol::Tcp;
     FrontendClass cls = FrontendClass::ExternalIp;
-    uint8_t set = 0;              // index into Service::sets
+    uint8_t set = 0;  // index into Service::sets
     std::shared_ptr<const Service> service;
     std::shared_ptr<const SourceFilter> filter;  // null: everyone
 };

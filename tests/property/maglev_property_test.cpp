@@ -1,0 +1,90 @@
+// How many clients a change of endpoints moves under Maglev, measured.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "dataplane/lb/maglev.hpp"
+#include "tests/support/prng.hpp"
+
+namespace penstock::lb {
+namespace {
+
+std::vector<Backend> random_backends(test::Prng& random, size_t count) {
+    std::vector<Backend> made;
+    while (made.size() < count) {
+        const Backend backend{.address = IpAddr::v4(Be32::from_host(static_cast<uint32_t>(random.next()))),
+                              .port = static_cast<L4Port>(random.between(1, 65535))};
+        if (std::ranges::find(made, backend.address, &Backend::address) == made.end()) {
+            made.push_back(backend);
+        }
+    }
+    return made;
+}
+
+// The part of all clients that have another backend with one ring than with the other.
+double moved(test::Prng& random, const std::vector<Backend>& before, const std::vector<Backend>& after) {
+    const MaglevRing ring_before = MaglevRing::build(before);
+    const MaglevRing ring_after = MaglevRing::build(after);
+    constexpr int kClients = 400'000;
+    int count = 0;
+    for (int i = 0; i < kClients; ++i) {
+        const uint64_t hash = random.next();
+        count += before[ring_before.pick(hash)].address != after[ring_after.pick(hash)].address ? 1 : 0;
+    }
+    return double(count) / kClients;
+}
+
+// Each count up to where the gradual change of ring sizes begins and ends, and the places between where it hurts most. Removal and
+// addition are the same comparison read from either side.
+TEST(MaglevProperty, OneChangeMovesAtMostTwoNths_SCHED004) {
+    test::Prng random;
+    for (const size_t n : {2, 3, 5, 8, 10, 11, 15, 19, 20, 21, 22, 30, 40, 41, 60, 80, 97, 100, 120, 140, 159, 160, 161, 200, 220, 250}) {
+        const std::vector<Backend> all = random_backends(random, n);
+        for (int attempt = 0; attempt < 2; ++attempt) {
+            std::vector<Backend> fewer = all;
+            fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(random.below(n)));
+            EXPECT_LE(moved(random, all, fewer) * double(n), 2.0) << n << " endpoints";
+        }
+    }
+}
+
+// Behind the bound's end it degrades slowly: what maglev.hpp says about large sets.
+TEST(MaglevProperty, LargeSetsMoveWhatTheHeaderSays) {
+    test::Prng random;
+    const std::vector<Backend> all = random_backends(random, 700);
+    std::vector<Backend> fewer = all;
+    fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(random.below(all.size())));
+    EXPECT_LE(moved(random, all, fewer) * 700, 5.0);
+}
+
+// A change of weight moves what the share changes by, not the ring: sizes depend on the number of backends alone.
+TEST(MaglevProperty, AWeightMovesItsShare_SCHED004) {
+    test::Prng random;
+    for (const size_t n : {2, 10, 40, 100}) {
+        std::vector<Backend> before = random_backends(random, n);
+        for (Backend& backend : before) {
+            backend.weight = 10;
+        }
+        std::vector<Backend> after = before;
+        after[random.below(n)].weight = 5;  // half a share
+        EXPECT_LE(moved(random, before, after) * double(n), 1.0) << n << " endpoints";
+    }
+}
+
+TEST(MaglevProperty, IdsDoNotMatter_SCHED004) {
+    test::Prng random;
+    const std::vector<Backend> backends = random_backends(random, 50);
+    const MaglevRing one = MaglevRing::build(backends);
+    std::vector<Backend> renamed = backends;
+    for (Backend& backend : renamed) {
+        backend.id = {static_cast<uint32_t>(random.next())};  // ids are drawn anew after a restart without a saved state
+    }
+    const MaglevRing two = MaglevRing::build(renamed);
+    for (int i = 0; i < 100'000; ++i) {
+        const uint64_t hash = random.next();
+        ASSERT_EQ(one.pick(hash), two.pick(hash));
+    }
+}
+
+}  // namespace
+}  // namespace penstock::lb

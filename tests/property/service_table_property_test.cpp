@@ -1,0 +1,118 @@
+// The service table against a std::map from tuples to claims.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "dataplane/lb/service_table.hpp"
+#include "tests/support/prng.hpp"
+
+namespace penstock::lb {
+namespace {
+
+using Tuple = std::tuple<IpAddr, L4Port, Protocol>;
+constexpr Protocol kProtocols[] = {Protocol::Tcp, Protocol::Udp, Protocol::Sctp};
+
+// Few addresses and ports, so that tuples meet; both families.
+IpAddr some_address(test::Prng& random) {
+    const auto low = static_cast<uint8_t>(random.below(6));
+    return random.one_in(2) ? IpAddr::v4(192, 0, 2, low) : IpAddr::v6({0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, low});
+}
+L4Port some_port(test::Prng& random) {
+    return static_cast<L4Port>(random.one_in(4) ? 65535 - random.below(4) : 62 + random.below(5));
+}
+Protocol some_protocol(test::Prng& random) {
+    return kProtocols[random.below(3)];
+}
+
+TEST(ServiceTableProperty, AgreesWithAMap_SVC008_NODEPORT004_NODEPORT005_XIP007) {
+    test::Prng random;
+    for (int round = 0; round < 300; ++round) {
+        std::vector<std::shared_ptr<const Service>> services;
+        std::vector<Frontend> frontends;
+        std::map<Tuple, const Service*> exact;
+        std::map<Tuple, const Service*> node_port;
+        std::set<IpAddr> vips;
+        std::set<std::pair<L4Port, Protocol>> node_port_numbers;
+        std::set<Tuple> kept;
+
+        const uint64_t wanted = random.below(200);
+        for (uint64_t i = 0; i < wanted; ++i) {
+            auto service = std::make_shared<Service>();
+            service->protocol = some_protocol(random);
+            service->sets.resize(1 + random.below(2));
+            for (BackendSet& set : service->sets) {
+                set.source = random.one_in(2) ? SourceMode::Keep : SourceMode::Translate;
+                for (uint64_t b = random.below(3); b > 0; --b) {
+                    set.usable.push_back({.address = some_address(random), .port = some_port(random)});
+                    if (set.source == SourceMode::Keep) {
+                        kept.insert({set.usable.back().address, set.usable.back().port, service->protocol});
+                    }
+                }
+            }
+            services.push_back(service);
+
+            const auto cls = static_cast<FrontendClass>(random.below(4));
+            const Frontend frontend{.address = some_address(random),
+                                    .port = some_port(random),
+                                    .protocol = service->protocol,
+                                    .cls = cls,
+                                    .set = static_cast<uint8_t>(random.below(service->sets.size())),
+                                    .service = service};
+            auto& claims = cls == FrontendClass::NodePort ? node_port : exact;
+            if (!claims.try_emplace({frontend.address, frontend.port, frontend.protocol}, service.get()).second) {
+                continue;  // duplicates within a rank are refused; the unit test has that
+            }
+            frontends.push_back(frontend);
+            if (cls == FrontendClass::NodePort) {
+                node_port_numbers.insert({frontend.port, frontend.protocol});
+            } else if (cls != FrontendClass::ClusterIp) {
+                vips.insert(frontend.address);
+            }
+        }
+
+        const auto table = ServiceTable::build(frontends, services);
+        ASSERT_TRUE(table.has_value()) << table.error().what;
+        for (int probe = 0; probe < 300; ++probe) {
+            const Tuple tuple{some_address(random), some_port(random), some_protocol(random)};
+            const auto& [address, port, protocol] = tuple;
+            const Service* expected = exact.contains(tuple) ? exact.at(tuple) : node_port.contains(tuple) ? node_port.at(tuple) : nullptr;
+            const FrontendRow* row = (*table)->find(address, port, protocol);
+            ASSERT_EQ(row == nullptr ? nullptr : row->service, expected) << address.to_string() << " " << port;
+            ASSERT_EQ((*table)->is_vip(address), vips.contains(address)) << address.to_string();
+            ASSERT_EQ((*table)->is_node_port(port, protocol), node_port_numbers.contains({port, protocol})) << port;
+            ASSERT_EQ((*table)->is_kept_backend(address, port, protocol), kept.contains(tuple)) << address.to_string() << " " << port;
+        }
+    }
+}
+
+// Many rows, as on a large day: each is found, and none that is not there.
+TEST(ServiceTableProperty, HoldsManyFrontends_SVC008) {
+    test::Prng random;
+    auto service = std::make_shared<Service>();
+    service->sets.resize(1);
+    std::map<Tuple, L4Port> model;
+    std::vector<Frontend> frontends;
+    while (frontends.size() < 50'000) {
+        const Frontend frontend{.address = IpAddr::v4(Be32::from_host(static_cast<uint32_t>(random.next()))),
+                                .port = static_cast<L4Port>(random.next()),
+                                .protocol = some_protocol(random),
+                                .service = service};
+        if (model.try_emplace({frontend.address, frontend.port, frontend.protocol}, frontend.port).second) {
+            frontends.push_back(frontend);
+        }
+    }
+    const auto table = ServiceTable::build(frontends, {service}).value();
+    for (const auto& [tuple, port] : model) {
+        const auto& [address, tuple_port, protocol] = tuple;
+        const FrontendRow* row = table->find(address, tuple_port, protocol);
+        ASSERT_NE(row, nullptr);
+        ASSERT_EQ(Tuple(row->address, row->port, row->protocol), tuple);
+        const Tuple beside{address, static_cast<L4Port>(port + 1), protocol};
+        ASSERT_EQ(table->find(address, static_cast<L4Port>(port + 1), protocol) != nullptr, model.contains(beside));
+    }
+}
+
+}  // namespace
+}  // namespace penstock::lb

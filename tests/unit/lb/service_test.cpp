@@ -1,0 +1,69 @@
+#include "dataplane/lb/service.hpp"
+
+#include <gtest/gtest.h>
+
+#include "dataplane/lb/names.hpp"
+#include "tests/unit/lb/lb_fixture.hpp"
+
+namespace penstock::lb {
+namespace {
+
+using test::ip;
+
+struct FilterCase {
+    const char* name;
+    bool restricted;
+    std::vector<const char*> allowed;
+    const char* client;
+    bool expected;
+};
+
+TEST(SourceFilter, ListsWhoMayOpenFlows_SRC001_SRC002_SRC003) {
+    const FilterCase cases[] = {
+        {"SRC-001: inside", true, {"192.0.2.0/24"}, "192.0.2.255", true},
+        {"SRC-001: outside", true, {"192.0.2.0/24"}, "192.0.3.0", false},
+        {"SRC-001: second entry", true, {"192.0.2.0/24", "198.51.100.7/32"}, "198.51.100.7", true},
+        {"SRC-002: host bits do not matter", true, {"10.1.2.3/8"}, "10.200.0.1", true},
+        {"SRC-002: no valid entry is left", true, {}, "192.0.2.1", false},
+        {"SRC-003: a family without an entry is closed", true, {"0.0.0.0/0"}, "2001:db8::1", false},
+        {"SRC-003: the other way round", true, {"::/0"}, "192.0.2.1", false},
+        {"SRC-003: both families listed", true, {"192.0.2.0/24", "2001:db8::/32"}, "2001:db8::1", true},
+        {"SRC-004: nothing asked for", false, {}, "192.0.2.1", true},
+    };
+    for (const FilterCase& c : cases) {
+        SourceFilter filter{.restricted = c.restricted};
+        for (const char* text : c.allowed) {
+            filter.allowed.push_back(Prefix::parse(text).value());
+        }
+        EXPECT_EQ(filter.allows(ip(c.client)), c.expected) << c.name;
+    }
+}
+
+TEST(Service, IsShownAsPeopleKnowIt) {
+    Service service{.namespace_name = "default", .name = "web"};
+    EXPECT_EQ(service.display_name(), "default/web");
+    service.port_name = "http";
+    EXPECT_EQ(service.display_name(), "default/web:http");
+}
+
+TEST(SchedulerNames, AreReadInAnyCase_SCHED001) {
+    for (const auto& [text, kind] : {std::pair{"rr", SchedulerKind::RoundRobin},
+                                     {"RR", SchedulerKind::RoundRobin},
+                                     {"random", SchedulerKind::Random},
+                                     {"Random", SchedulerKind::Random},
+                                     {"mh", SchedulerKind::Maglev},
+                                     {"Mh", SchedulerKind::Maglev}}) {
+        const Result<SchedulerKind> parsed = parse_scheduler(text);
+        ASSERT_TRUE(parsed.has_value()) << text;
+        EXPECT_EQ(*parsed, kind) << text;
+    }
+    for (const char* text : {"", "r", "rrr", "rr ", "maglevv", "fastest"}) {
+        const Result<SchedulerKind> parsed = parse_scheduler(text);
+        ASSERT_FALSE(parsed.has_value()) << text;
+        EXPECT_EQ(parsed.error().code, Errc::InvalidArgument);
+        EXPECT_EQ(parsed.error().what, "\"" + std::string(text) + "\" is not a scheduler: rr, random, mh are known");
+    }
+}
+
+}  // namespace
+}  // namespace penstock::lb
