@@ -1,0 +1,35 @@
+// How a program names the gateway it wants to talk to, and the certificates it brings: the same words in penstock-sync and penstockctl.
+// Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "dataplane/base/result.hpp"
+
+namespace penstock::client {
+
+inline constexpr const char* kDefaultTarget = "unix:/run/penstock/penstockd.sock";
+
+// unix:PATH, or HOST:PORT.
+struct Target {
+    std::string text = kDefaultTarget;
+    [[nodiscard]] bool is_unix() const noexcept { return text.starts_with("unix:"); }
+    auto operator<=>(const Target&) const = default;
+};
+
+// "unix:/run/x.sock", "gateway.example:7443", "10.0.0.1:7443", "[2001:db8::1]:7443"; InvalidArgument names the text and what is wrong.
+[[nodiscard]] Result<Target> parse_target(std::string_view text);
+
+// Paths of PEM files: our certificate, its key, and the authority that signed the gateway's.
+struct TlsFiles {
+    std::string certificate;
+    std::string key;
+    std::string authority;
+};
+
+// A TCP target needs all three: penstockd serves TCP with mutual TLS only. On a Unix socket the file's mode is the right of access, and
+// the certificates are not used.
+[[nodiscard]] Status check_tls(const Target& target, const TlsFiles& tls);
+
+}  // namespace penstock::client
