@@ -5,7 +5,6 @@ import time
 
 from . import traffic
 from .gateway import traffic_of
-from .network import BACKENDS
 
 
 @dataclasses.dataclass
@@ -34,7 +33,8 @@ class Report:
             if outcome.requests != self.requests_each:
                 found.append(f"{frontend}: {outcome.requests} of {self.requests_each} requests were made")
             found += [f"{frontend}: {count} x {reason}" for reason, count in outcome.failures.items()]
-            found += [f"{frontend}: no request reached {name}" for name in BACKENDS if not outcome.answered_by[name]]
+            found += [f"{frontend}: no request reached {name}" for name in frontend.reaches if not outcome.answered_by[name]]
+            found += [f"{frontend}: {name} answered" for name in outcome.answered_by if name not in frontend.reaches]
         for service, account in self.accounts.items():
             found += [f"{service}: the client saw {at_client} {what.replace('_', ' ')}, penstockd counted {counted}"
                       for what, (at_client, counted) in account.pairs().items() if at_client != counted]

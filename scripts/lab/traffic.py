@@ -10,7 +10,7 @@ import select
 import socket
 import time
 
-from .network import inside
+from .network import BACKENDS, inside
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Frontend:
     protocol: str  # "tcp" or "udp"
     address: str
     port: int
+    reaches: tuple = tuple(BACKENDS)  # backends that must all get something, and no other
 
     def __str__(self):
         return f"{self.title} {self.protocol} {self.address}:{self.port}"
