@@ -21,14 +21,14 @@ struct PmdProfile {
     std::string_view spread_reason;  // why, where `spread` is not Reported
     bool kernel_hears = false;       // the kernel's own stack gets each frame too: needs IngressGuard
     bool uses_interface = false;     // its iface argument names a Linux interface that it works on
+    bool needs_interface = false;    // and it must be given
     bool mtu_by_interface = false;   // the MTU is the Linux interface's; rte_eth_dev_set_mtu is not the way
-    bool restarts = true;            // can be started again after a stop
-    uint16_t mtu_max = 0;            // 0: as reported
     uint32_t mbufs_per_queue = 0;    // buffers that a queue pair holds besides its descriptors
     uint32_t mbuf_object_max = 0;    // largest mempool object that it takes, in bytes; 0: any
 };
 
-// The profile of a driver name or vdev name; a driver nobody wrote down gets the defaults above, which trust what it reports.
+// The profile of a driver name or of a vdev's name; one that nobody wrote down gets the defaults above (driver ""), which trust what it
+// reports.
 [[nodiscard]] const PmdProfile& pmd_profile(std::string_view driver) noexcept;
 
 // One NicPort, after it was asked.

@@ -1,4 +1,4 @@
-// The kernel's pool of 2 MB pages: how many are free, and borrowing what is missing for as long as the process lives.
+// The kernel's pool of hugepages: whether enough are free, and borrowing what is missing for as long as the process lives.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,15 @@
 
 namespace penstock::drivers {
 
-struct HugepageReservation {
-    uint64_t page_kb = 2048;
-    uint64_t pages_added = 0;  // what release_hugepages() has to give back
-};
+// Where the kernel keeps one folder a page size: hugepages-2048kB/{nr,free,resv}_hugepages. A test gives a folder of its own.
+inline constexpr const char* kHugepagePools = "/sys/kernel/mm/hugepages";
 
-// Makes `memory_mb` of free hugepages available, adding to the kernel's pool only what is missing. `pool` is the kernel's folder
-// of one page size; a test gives its own. Exhausted: the kernel could not gather the pages (what it did add is given back).
+// Makes `memory_mb` of free hugepages available and says how many 2 MB pages it had to add to the kernel's pool for that: none where the
+// pages that are there already, of any size, are enough. Exhausted: the kernel could not gather them (what it did add is given back).
 // PermissionDenied: too few are free and this process may not add any. Unsupported: no hugepages in this kernel.
-[[nodiscard]] Result<HugepageReservation> reserve_hugepages(unsigned memory_mb,
-                                                            const std::string& pool = "/sys/kernel/mm/hugepages/hugepages-2048kB");
-// Takes `pages` out of the kernel's pool again. Pages still in use leave it when their process ends.
-void release_hugepages(uint64_t pages, const std::string& pool = "/sys/kernel/mm/hugepages/hugepages-2048kB");
+[[nodiscard]] Result<uint64_t> reserve_hugepages(unsigned memory_mb, const std::string& pools = kHugepagePools);
+
+// Takes so many 2 MB pages out of the kernel's pool again. Pages still mapped leave it when they are unmapped.
+void release_hugepages(uint64_t pages, const std::string& pools = kHugepagePools);
 
 }  // namespace penstock::drivers

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "dataplane/base/result.hpp"
 
@@ -37,7 +38,7 @@ class Mempools {
  public:
     Mempools() = default;
     ~Mempools();
-    Mempools(Mempools&& other) noexcept;
+    Mempools(Mempools&& other) noexcept : pools_(std::exchange(other.pools_, {})) {}
     Mempools& operator=(Mempools&&) = delete;
 
     // Takes a pool on `socket` (any: where the main lcore is). Exhausted: names how many MB were wanted.

@@ -3,8 +3,8 @@
 //
 // Neighbours and links are followed message by message. Routes and addresses are read anew after any change to them: the kernel
 // does not announce every loss (a link that goes down takes its IPv4 routes with it in silence, a replaced route is not said to be gone),
-// and rebuilding the lookup table costs as much as the reading. Changes are gathered for a few milliseconds, so that a routing daemon's
-// thousand messages are one new table. When the kernel says that messages were lost (ENOBUFS), everything is read anew.
+// and rebuilding the lookup table costs as much as the reading. A change after silence is taken up at once, and then
+// every 10 ms at most, so that a routing daemon's thousand messages are a few new tables. When the kernel says that messages were lost (ENOBUFS), everything is read anew.
 #pragma once
 
 #include <chrono>
@@ -51,8 +51,8 @@ class NetlinkMirror {
 
     [[nodiscard]] int fd() const noexcept;  // readable when the kernel has something to say
 
-    // Hears the kernel out. Says what changed in state() since the last call that said so; gathers for a few milliseconds first, so call it
-    // at least that often while something is pending, not only when fd() is readable. Never blocks for longer than a dump takes.
+    // Hears the kernel out and says what changed in state() since the last call that said so. A change within 10 ms of the last is kept for
+    // a later call, so call it every few milliseconds, not only when fd() is readable. Never blocks for longer than a dump takes.
     MirrorChange poll(Clock::time_point now);
 
     [[nodiscard]] const MirroredState& state() const noexcept;

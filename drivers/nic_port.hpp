@@ -15,6 +15,7 @@
 #include "drivers/device_string.hpp"
 #include "drivers/ingress_guard.hpp"
 #include "drivers/interface_address.hpp"
+#include "drivers/kernel_interface.hpp"
 #include "drivers/mempool.hpp"
 #include "drivers/notice.hpp"
 #include "drivers/port_lock.hpp"
@@ -61,8 +62,9 @@ struct NicPortCounters {
 
 class NicPort {
  public:
-    // Takes the port's lock, prepares the Linux interface underneath (guard, MTU), brings the device to life and asks what it can do.
-    // Errors name the device and the rule. Main thread, after Eal::start().
+    // Takes the port's lock, prepares the Linux interface underneath and puts the guard on it where the driver needs one, brings the
+    // device to life and asks what it can do. Errors name the device and the rule. Main thread, after Eal::start(); `sink` is used only
+    // during the call.
     static Result<std::unique_ptr<NicPort>> probe(NicPortId id, const NicPortOptions& options, const NoticeSink& sink);
     ~NicPort();  // stops, closes and removes the device, then lifts the guard
     NicPort(const NicPort&) = delete;
@@ -83,6 +85,8 @@ class NicPort {
 
  private:
     NicPort() = default;
+    Status prepare_device(const NoticeSink& sink);
+    Status bring_to_life();
     Status ask_capabilities();
     Status set_up_queues(rte_mempool* pool);
 
@@ -91,8 +95,10 @@ class NicPort {
     Capabilities capabilities_;
     const PmdProfile* profile_ = nullptr;
     DeviceString device_;
-    NoticeSink sink_;
+    uint32_t buffer_bytes_ = 0;  // room for a frame in an mbuf, as the driver wants it
+    // In the order in which they are taken: the lock outlives the guard, and both outlive the device.
     PortLock lock_;
+    std::unique_ptr<KernelInterface> interface_;
     std::unique_ptr<IngressGuard> guard_;
     bool probed_ = false;
     bool started_ = false;

@@ -1,0 +1,290 @@
+#include "drivers/nic_port.hpp"
+
+#include <rte_bus_vdev.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "drivers/host_facts.hpp"
+#include "drivers/pmd/completion.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+// Descriptors asked for; a device with other limits says so (rte_eth_dev_adjust_nb_rx_tx_desc). 1,024 hold 0.7 ms at 1.4 Mpps, which
+// covers a worker's housekeeping, and their mbufs still fit the second-level cache.
+constexpr uint16_t kDescriptors = 1024;
+
+// Address and port hashing; a device that hashes addresses only would put all flows of a client on one queue.
+constexpr uint64_t kRssWanted = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
+constexpr uint64_t kRssNeeded = RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV4_UDP;
+
+struct OffloadName {
+    uint64_t flag;
+    const char* name;
+};
+constexpr OffloadName kRxOffloads[] = {
+    {RTE_ETH_RX_OFFLOAD_IPV4_CKSUM, "rx-ipv4-cksum"},
+    {RTE_ETH_RX_OFFLOAD_UDP_CKSUM, "rx-udp-cksum"},
+    {RTE_ETH_RX_OFFLOAD_TCP_CKSUM, "rx-tcp-cksum"},
+};
+constexpr OffloadName kTxOffloads[] = {
+    {RTE_ETH_TX_OFFLOAD_IPV4_CKSUM, "tx-ipv4-cksum"},
+    {RTE_ETH_TX_OFFLOAD_UDP_CKSUM, "tx-udp-cksum"},
+    {RTE_ETH_TX_OFFLOAD_TCP_CKSUM, "tx-tcp-cksum"},
+};
+
+// The wanted ones that the device has; their names go to `granted`.
+template <size_t N>
+uint64_t choose_offloads(const OffloadName (&wanted)[N], uint64_t offered, std::vector<std::string>& granted) {
+    uint64_t chosen = 0;
+    for (const OffloadName& offload : wanted) {
+        if ((offered & offload.flag) != 0) {
+            chosen |= offload.flag;
+            granted.emplace_back(offload.name);
+        }
+    }
+    return chosen;
+}
+
+std::unexpected<Error> refused(const std::string& device, const char* step, int result) {
+    return fail(result == -ENOMEM ? Errc::Exhausted : Errc::Unsupported, "port " + device + ": " + step + ": " + rte_strerror(-result));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NicPort>> NicPort::probe(NicPortId id, const NicPortOptions& options, const NoticeSink& sink) {
+    auto device = DeviceString::parse(options.device);
+    if (!device) {
+        return std::unexpected(device.error());
+    }
+    std::unique_ptr<NicPort> port(new NicPort);
+    port->options_ = options;
+    port->device_ = std::move(*device);
+    port->facts_.id = id;
+    port->facts_.name = port->device_.name;
+    port->facts_.interface = port->device_.kernel_interface();
+    port->facts_.mtu = options.mtu;
+    port->profile_ = &pmd_profile(port->device_.driver);
+    auto done = port->prepare_device(sink);
+    if (done) {
+        done = port->bring_to_life();
+    }
+    if (done) {
+        done = port->ask_capabilities();
+    }
+    if (!done) {
+        return in_context("port " + port->facts_.name, done.error());
+    }
+    return port;
+}
+
+// Everything about a port that can be settled before DPDK touches the device.
+Status NicPort::prepare_device(const NoticeSink& sink) {
+    const std::string& interface = facts_.interface;
+    const std::string claimed = device_.is_pci ? device_.name : interface;
+    if (!claimed.empty()) {  // net_ring, net_null and their like are this process's own
+        const auto network = network_namespace();
+        if (!network) {
+            return std::unexpected(network.error());
+        }
+        auto lock = PortLock::acquire(port_lock_path(options_.lock_directory, *network, claimed), claimed);
+        if (!lock) {
+            return std::unexpected(lock.error());
+        }
+        lock_ = std::move(*lock);
+    }
+    CompletionFacts facts{.queues = std::max(options_.rx_queues, options_.tx_queues), .mtu = options_.mtu};
+    if (!interface.empty()) {
+        auto prepared = KernelInterface::prepare(interface, options_.mtu, sink);
+        if (!prepared) {
+            return std::unexpected(prepared.error());
+        }
+        interface_ = std::move(*prepared);
+        facts.interface_channels = KernelInterface::combined_channels(interface);
+        if (profile_->kernel_hears) {
+            auto guard = IngressGuard::install(interface);
+            if (!guard) {
+                return std::unexpected(guard.error());
+            }
+            guard_ = std::move(*guard);
+        }
+    }
+    const auto completed = complete_device(device_, facts);
+    if (!completed) {
+        return std::unexpected(completed.error());
+    }
+    buffer_bytes_ = completed->buffer_bytes;
+    return {};
+}
+
+Status NicPort::bring_to_life() {
+    // A PCI device on EAL's allow list is there already.
+    if (rte_eth_dev_get_port_by_name(device_.name.c_str(), &facts_.dpdk_port) == 0) {
+        if (!device_.is_pci) {
+            return fail(Errc::AlreadyExists, "two ports are called " + device_.name);
+        }
+        probed_ = true;
+        return {};
+    }
+    const std::string arguments = device_.arguments_text();
+    if (rte_eal_hotplug_add(device_.is_pci ? "pci" : "vdev", device_.name.c_str(), arguments.c_str()) != 0) {
+        return fail(Errc::Unavailable, "DPDK found no device in " + device_.to_string() + ": " + rte_strerror(rte_errno));
+    }
+    if (rte_eth_dev_get_port_by_name(device_.name.c_str(), &facts_.dpdk_port) != 0) {
+        return fail(Errc::Unsupported, "the device is no Ethernet port");
+    }
+    probed_ = true;
+    return {};
+}
+
+Status NicPort::ask_capabilities() {
+    rte_eth_dev_info info{};
+    if (const int result = rte_eth_dev_info_get(facts_.dpdk_port, &info); result != 0) {
+        return fail(Errc::Internal, std::string("no device information: ") + rte_strerror(-result));
+    }
+    facts_.driver = info.driver_name == nullptr ? device_.driver : info.driver_name;
+    if (device_.is_pci) {
+        profile_ = &pmd_profile(facts_.driver);
+    }
+    facts_.socket = rte_eth_dev_socket_id(facts_.dpdk_port);
+    capabilities_ = Capabilities{
+        .driver = facts_.driver,
+        .rx_queues_max = info.max_rx_queues,
+        .tx_queues_max = info.max_tx_queues,
+        .rx_offloads = info.rx_offload_capa,
+        .tx_offloads = info.tx_offload_capa,
+        .rss_types = profile_->spread == RxSpread::Reported ? info.flow_type_rss_offloads : 0,
+        .reta_size = info.reta_size,
+        .hash_key_bytes = info.hash_key_size,
+        .mtu_max = info.max_mtu,
+        .socket = facts_.socket,
+    };
+    if (options_.mtu > info.max_mtu || options_.mtu < info.min_mtu) {
+        return fail(Errc::InvalidArgument, "MTU " + std::to_string(options_.mtu) + " is outside of what " + facts_.driver + " takes, " +
+                                               std::to_string(info.min_mtu) + " to " + std::to_string(info.max_mtu));
+    }
+    facts_.rx_queues = static_cast<uint16_t>(std::clamp<unsigned>(options_.rx_queues, 1, info.max_rx_queues));
+    facts_.tx_queues = static_cast<uint16_t>(std::clamp<unsigned>(options_.tx_queues, 1, info.max_tx_queues));
+    facts_.rx_descriptors = kDescriptors;
+    facts_.tx_descriptors = kDescriptors;
+    buffer_bytes_ = std::max<uint32_t>(buffer_bytes_, info.min_rx_bufsize == UINT32_MAX ? 0 : info.min_rx_bufsize);
+    if (const int result = rte_eth_dev_adjust_nb_rx_tx_desc(facts_.dpdk_port, &facts_.rx_descriptors, &facts_.tx_descriptors);
+        result != 0 && result != -ENOTSUP) {
+        return fail(Errc::Unsupported, std::string("descriptors: ") + rte_strerror(-result));
+    }
+    rte_ether_addr mac{};
+    if (rte_eth_macaddr_get(facts_.dpdk_port, &mac) == 0) {
+        std::copy_n(mac.addr_bytes, facts_.mac.bytes.size(), facts_.mac.bytes.begin());
+    }
+    if (facts_.mac.is_zero()) {
+        // net_ring and net_null have none. The twin needs one, and peers on such a wire must be told it anyway: locally administered, and
+        // the same at each start.
+        facts_.mac = MacAddr{{0x02, 'p', 'n', 's', 0, facts_.id.value}};
+    }
+    return {};
+}
+
+void NicPort::add_demand(MempoolDemand& demand) const {
+    demand.rx_descriptors += uint32_t{facts_.rx_queues} * facts_.rx_descriptors;
+    demand.tx_descriptors += uint32_t{facts_.tx_queues} * facts_.tx_descriptors;
+    demand.driver_held += std::max(facts_.rx_queues, facts_.tx_queues) * profile_->mbufs_per_queue;
+    demand.ports += 1;
+    demand.frame_bytes_max = std::max(demand.frame_bytes_max, buffer_bytes_);
+    if (profile_->mbuf_object_max != 0) {
+        demand.object_bytes_max =
+            demand.object_bytes_max == 0 ? profile_->mbuf_object_max : std::min(demand.object_bytes_max, profile_->mbuf_object_max);
+    }
+}
+
+Status NicPort::configure(rte_mempool* pool, unsigned workers) {
+    rte_eth_conf config{};
+    facts_.offloads.clear();
+    config.rxmode.offloads = choose_offloads(kRxOffloads, capabilities_.rx_offloads, facts_.offloads);
+    config.txmode.offloads = choose_offloads(kTxOffloads, capabilities_.tx_offloads, facts_.offloads);
+    facts_.rx_checksum_checked = (config.rxmode.offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
+    if (!profile_->mtu_by_interface) {
+        config.rxmode.mtu = options_.mtu;
+    }
+    const uint64_t rss = kRssWanted & capabilities_.rss_types;
+    const bool ask_rss = facts_.rx_queues > 1 && (rss & kRssNeeded) == kRssNeeded;
+    if (ask_rss) {
+        config.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+        config.rx_adv_conf.rss_conf.rss_hf = rss;  // key and RETA stay the driver's own
+        facts_.offloads.emplace_back("rss");
+    }
+    if (const int result = rte_eth_dev_configure(facts_.dpdk_port, facts_.rx_queues, facts_.tx_queues, &config); result != 0) {
+        return refused(facts_.name, "configure", result);
+    }
+    facts_.steering = plan_steering(*profile_, {.workers = workers, .rx_queues = facts_.rx_queues, .rss_granted = ask_rss});
+    return set_up_queues(pool);
+}
+
+Status NicPort::set_up_queues(rte_mempool* pool) {
+    const auto socket = static_cast<unsigned>(facts_.socket);
+    for (uint16_t queue = 0; queue < facts_.rx_queues; ++queue) {
+        if (const int result = rte_eth_rx_queue_setup(facts_.dpdk_port, queue, facts_.rx_descriptors, socket, nullptr, pool); result != 0) {
+            return refused(facts_.name, "receive queue", result);
+        }
+    }
+    for (uint16_t queue = 0; queue < facts_.tx_queues; ++queue) {
+        if (const int result = rte_eth_tx_queue_setup(facts_.dpdk_port, queue, facts_.tx_descriptors, socket, nullptr); result != 0) {
+            return refused(facts_.name, "transmit queue", result);
+        }
+    }
+    return {};
+}
+
+Status NicPort::start() {
+    if (const int result = rte_eth_dev_start(facts_.dpdk_port); result != 0) {
+        return refused(facts_.name, "start", result);
+    }
+    started_ = true;
+    // ND and routing protocols on the twin come by multicast. A device without the switch passes multicast anyway, or has a Linux
+    // interface underneath that was told already.
+    rte_eth_allmulticast_enable(facts_.dpdk_port);
+    return {};
+}
+
+void NicPort::stop() {
+    if (started_) {
+        rte_eth_dev_stop(facts_.dpdk_port);
+        started_ = false;
+    }
+}
+
+NicPort::~NicPort() {
+    stop();
+    if (probed_) {
+        rte_eth_dev_info info{};
+        const bool known = rte_eth_dev_info_get(facts_.dpdk_port, &info) == 0;
+        rte_eth_dev_close(facts_.dpdk_port);
+        if (known && info.device != nullptr) {
+            rte_dev_remove(info.device);
+        }
+    }
+}
+
+NicPortCounters NicPort::counters() const {
+    rte_eth_stats stats{};
+    if (rte_eth_stats_get(facts_.dpdk_port, &stats) != 0) {
+        return {};
+    }
+    return {.rx_packets = stats.ipackets,
+            .rx_bytes = stats.ibytes,
+            .tx_packets = stats.opackets,
+            .tx_bytes = stats.obytes,
+            .rx_missed = stats.imissed + stats.rx_nombuf,
+            .rx_errors = stats.ierrors,
+            .tx_errors = stats.oerrors};
+}
+
+bool NicPort::link_up() const {
+    rte_eth_link link{};
+    return rte_eth_link_get_nowait(facts_.dpdk_port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+}  // namespace penstock::drivers

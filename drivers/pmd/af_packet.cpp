@@ -1,0 +1,77 @@
+// net_af_packet: a ring of fixed slots shared with the kernel (PACKET_MMAP, TPACKET_V2), one for each direction and queue pair.
+//
+//   slot:  | tpacket2_hdr, sockaddr_ll, padding: 66 | Ethernet and IP ... |      framesz bytes, a power of two
+//   block: | slot | slot | ...                                            |      blocksz bytes, pages in one piece
+//
+// The PMD takes slot i to be at i x framesz, so slots must fill a block without a rest, and the kernel wants
+// framecnt = blocks x (blocksz / framesz). A frame that does not fit its slot is cut *silently*: framesz must follow the MTU. Fragments
+// cannot be seen here at all: the PMD puts its sockets into a fanout group that joins IPv4 fragments first, and what they make together is
+// cut to the slot as well (the parser drops it as shorter than its IP length).
+#include <bit>
+
+#include "drivers/pmd/completion.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+// Where the frame begins in a received slot: TPACKET_ALIGN(TPACKET2_HDRLEN 52 + 16) - 14 for Ethernet (net/packet/af_packet.c,
+// tpacket_rcv). A 2,048-byte slot so holds 1,982 bytes, which is what arrives of a larger frame.
+constexpr uint32_t kSlotHeader = 66;
+// What the PMD takes off the slot to get the room that it wants in an mbuf: TPACKET2_HDRLEN 52 - sizeof(sockaddr_ll) 20.
+constexpr uint32_t kMbufLess = 32;
+
+constexpr uint32_t kPage = 4096;
+constexpr uint32_t kSlotMin = 2048;
+// Fewer, larger allocations than pages; of an order (4) that the page allocator still serves on a busy host.
+constexpr uint32_t kBlock = 65'536;
+// Slots of one ring. A worker that shares its CPU may be away for a scheduler's slice, about 4 ms, and 2,048 slots hold that at 500 kpps
+// ...
+constexpr uint32_t kSlotsMax = 2048;
+// ... but a ring of jumbo slots should not take more than this (of unswappable memory, twice for each queue pair).
+constexpr uint32_t kRingBytesMax = 8u << 20;
+static_assert(kSlotMin * kSlotsMax <= kRingBytesMax);
+
+// RTE_PMD_AF_PACKET_MAX_RINGS.
+constexpr unsigned kQueuePairsMax = 16;
+
+}  // namespace
+
+Result<CompletionResult> complete_af_packet(DeviceString& device, const CompletionFacts& facts) {
+    device.complete("qpairs", std::to_string(std::min(facts.queues, kQueuePairsMax)));
+
+    const uint32_t needed = kSlotHeader + frame_bytes(facts.mtu);
+    const auto slot = number_argument(device, "framesz", std::max(kSlotMin, std::bit_ceil(needed)));
+    if (!slot) {
+        return std::unexpected(slot.error());
+    }
+    if (*slot < needed) {
+        return fail(Errc::InvalidArgument, device.name + ": framesz=" + std::to_string(*slot) + " cuts frames of MTU " +
+                                               std::to_string(facts.mtu) + ", which need " + std::to_string(needed));
+    }
+    const auto block = number_argument(device, "blocksz", std::max(kBlock, *slot));
+    if (!block) {
+        return std::unexpected(block.error());
+    }
+    if (*block % *slot != 0 || *block % kPage != 0) {
+        return fail(Errc::InvalidArgument, device.name + ": blocksz=" + std::to_string(*block) + " is not a multiple of both framesz=" +
+                                               std::to_string(*slot) + " and the page size " + std::to_string(kPage));
+    }
+    const uint32_t per_block = *block / *slot;
+    const uint32_t default_slots = std::max(per_block, std::min(kSlotsMax, kRingBytesMax / *slot) / per_block * per_block);
+    const auto slots = number_argument(device, "framecnt", default_slots);
+    if (!slots) {
+        return std::unexpected(slots.error());
+    }
+    if (*slots % per_block != 0) {
+        return fail(Errc::InvalidArgument, device.name + ": framecnt=" + std::to_string(*slots) +
+                                               " is not a multiple of blocksz / framesz, " + std::to_string(per_block));
+    }
+    device.complete("framesz", std::to_string(*slot));
+    device.complete("blocksz", std::to_string(*block));
+    device.complete("framecnt", std::to_string(*slots));
+    // Straight to the driver: the workers pace themselves, and a qdisc's lock would be shared by all queues.
+    device.complete("qdisc_bypass", "1");
+    return CompletionResult{*slot - kMbufLess};
+}
+
+}  // namespace penstock::drivers

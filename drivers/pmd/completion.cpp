@@ -1,0 +1,33 @@
+#include "drivers/pmd/completion.hpp"
+
+#include <charconv>
+
+namespace penstock::drivers {
+
+Result<CompletionResult> complete_device(DeviceString& device, const CompletionFacts& facts) {
+    if (device.driver == "net_af_packet") {
+        return complete_af_packet(device, facts);
+    }
+    if (device.driver == "net_af_xdp") {
+        return complete_af_xdp(device, facts);
+    }
+    if (device.driver == "net_memif") {
+        return complete_memif(device, facts);
+    }
+    return CompletionResult{frame_bytes(facts.mtu)};
+}
+
+Result<uint32_t> number_argument(const DeviceString& device, const char* key, uint32_t otherwise) {
+    const std::string* text = device.argument(key);
+    if (text == nullptr) {
+        return otherwise;
+    }
+    uint32_t value = 0;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+    if (error != std::errc{} || end != text->data() + text->size() || value == 0) {
+        return fail(Errc::InvalidArgument, device.name + ": " + key + "=" + *text + " is not a number greater than 0");
+    }
+    return value;
+}
+
+}  // namespace penstock::drivers
