@@ -17,11 +17,12 @@ struct SizeClass {
     // Up to this many backends the ring stands alone; from there to kBlend times as many its share goes to the next class.
     uint32_t alone_until;
 };
-// Measured: a departure moves (1 + c n^2 / slots) / n, c about 3.5, and the growing share of the next ring adds 1 / (n ln kBlend). With a
-// factor of 8 the sum stays below 2/n through the first window, whose worst place is near 5 x alone_until, if slots >= 40 x alone_until^2.
-constexpr uint32_t kBlend = 8;
-constexpr std::array<SizeClass, 3> kClasses{{{16'381, 20}, {262'139, 320}, {1'048'573, ~0u}}};
-static_assert(kClasses[0].slots >= 40 * kClasses[0].alone_until * kClasses[0].alone_until);
+// Measured: a departure moves (1 + c n^2 / slots) / n, c about 3, and the growing share of the next ring adds 1 / (n ln kBlend) = 0.36 / n.
+// In the first window the smaller ring weighs heaviest near 10 x alone_until, where its part of c n^2 / slots is c x 17 alone_until^2 /
+// slots; with slots >= 160 x alone_until^2 that is 0.32, and the sum of all stays below 1.8 / n.
+constexpr uint32_t kBlend = 16;
+constexpr std::array<SizeClass, 3> kClasses{{{16'381, 10}, {262'139, 320}, {1'048'573, ~0u}}};
+static_assert(kClasses[0].slots >= 160 * kClasses[0].alone_until * kClasses[0].alone_until);
 static_assert(kClasses[0].alone_until * kBlend <= kClasses[1].alone_until && kClasses[1].alone_until * kBlend <= kClasses[2].alone_until);
 static_assert(kClasses.back().slots > limits::kBackendsPerServiceMax, "a backend without a slot would get no flows");
 

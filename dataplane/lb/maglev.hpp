@@ -1,17 +1,17 @@
 // Maglev consistent hashing (Eisenbud et al., NSDI 2016, section 3.4): a ring of backend indices in which every backend holds nearly the
 // same share, and the loss of one of n backends moves about 1/n of the clients.
 //
-// How about: the ring's slots go to the backends in turns, each taking the next free slot of its own pseudo-random order. A departure
+// The ring's slots go to the backends in turns, each taking the next free slot of its own pseudo-random order. A departure
 // changes who takes what in later turns too, and how much that adds to 1/n depends on slots / n^2, not on slots / n: with 100 slots a
 // backend it is less than another 1/n up to some 40 backends only. And two rings of different sizes have nothing in common. So a ring is
 // larger than fair shares alone would need, and where the number of backends asks for the next larger size, clients move over little by
 // little:
 //
-//   backends     1 .. 20         21 .. 159              160 .. 320      321 .. 2559            2560 ..
-//   rings        16,381          both, by share         262,139         both, by share         1,048,573
+//   backends     1 .. 10         11 .. 159              160 .. 320      321 .. 5119            5120 ..
+//   slots        16,381          both, by share         262,139         both, by share         1,048,573
 //
 // One change of n backends then moves at most 2/n of the clients up to about 250 backends (SCHED-004;
-// tests/property/maglev_property_test.cpp measures it), 4/n at 700 and 9/n at 10,000.
+// tests/property/maglev_property_test.cpp measures it), about 4/n at 700 and 9/n at 10,000. A slot takes four bytes.
 #pragma once
 
 #include <cstdint>

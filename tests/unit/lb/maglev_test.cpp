@@ -23,7 +23,7 @@ std::vector<double> shares(const MaglevRing& ring, size_t backends, uint64_t low
 }
 
 TEST(MaglevRing, SharesDifferByAboutOnePercent_SCHED001) {
-    for (const uint32_t n : {1u, 2u, 3u, 20u, 21u, 60u, 159u, 160u, 320u, 321u, 1000u}) {
+    for (const uint32_t n : {1u, 2u, 3u, 10u, 11u, 60u, 159u, 160u, 320u, 321u, 1000u}) {
         const MaglevRing ring = MaglevRing::build(make_backends(n));
         for (const uint64_t low_bits : {0x0000u, 0xffffu}) {
             const std::vector<double> share = shares(ring, n, low_bits);
