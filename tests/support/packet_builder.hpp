@@ -24,6 +24,17 @@ namespace penstock::test {
 // A scapy line for any frame: Ether(bytes.fromhex("...")). For failures, where only the bytes are left.
 [[nodiscard]] std::string to_scapy(ByteView frame);
 
+namespace detail {
+struct Ipv4Fields {
+    std::string source, destination;
+    uint8_t ttl = 64, tos = 0;
+    uint16_t id = 1, flags_and_offset = 0;
+    std::vector<uint8_t> options;
+    std::optional<uint8_t> protocol;
+    std::optional<uint16_t> total_length, checksum;
+};
+}  // namespace detail
+
 class PacketBuilder {
  public:
     // Ethernet. Both default to locally administered addresses, 02:00:00:00:00:01 -> 02:00:00:00:00:02.
@@ -65,19 +76,11 @@ class PacketBuilder {
 
  private:
     enum class L4 : uint8_t { None, Tcp, Udp, Icmp };
-    struct Ipv4Fields {
-        std::string source, destination;
-        uint8_t ttl = 64, tos = 0;
-        uint16_t id = 1, flags_and_offset = 0;
-        std::vector<uint8_t> options;
-        std::optional<uint8_t> protocol;
-        std::optional<uint16_t> total_length, checksum;
-    };
     [[nodiscard]] std::vector<uint8_t> build_l4() const;
 
     std::string from_mac_ = "02:00:00:00:00:01", to_mac_ = "02:00:00:00:00:02";
     std::optional<uint16_t> ether_type_;
-    std::optional<Ipv4Fields> ip_;
+    std::optional<detail::Ipv4Fields> ip_;
     L4 l4_ = L4::None;
     uint16_t source_port_ = 0, destination_port_ = 0, window_ = 8192;
     uint32_t seq_ = 0, ack_ = 0, icmp_rest_ = 0;

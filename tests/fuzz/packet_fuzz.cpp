@@ -1,0 +1,157 @@
+// Any frame through the packet room: the parser's promises, then translation and refusal of what it calls a Flow. Checksums are judged by
+// the tests' own arithmetic, the second implementation here. An input is a frame as it comes off the wire.
+#include <algorithm>
+#include <vector>
+
+#include "dataplane/base/check.hpp"
+#include "dataplane/packet/parse.hpp"
+#include "dataplane/packet/reject.hpp"
+#include "dataplane/packet/rewrite.hpp"
+#include "dataplane/packet/wire.hpp"
+#include "tests/support/packet_builder.hpp"
+
+namespace penstock::packet {
+namespace {
+
+using test::reference_checksum;
+using Frame = std::vector<uint8_t>;
+
+// Tailrooms at which an ICMP answer does not fit, just fits, is shortened, and is free.
+constexpr size_t kTailrooms[] = {0, 27, 28, 100, 600};
+
+Be16 field_at(ByteView frame, size_t offset) {
+    return load<Be16>(frame.data() + offset);
+}
+
+bool has_right_ip_checksum(ByteView frame, const Parsed& parsed) {
+    return reference_checksum(frame.subspan(parsed.l3_offset, size_t{parsed.l4_offset} - parsed.l3_offset)) == 0;
+}
+bool is_without_l4_checksum(ByteView frame, const Parsed& parsed) {
+    return parsed.key.protocol == Protocol::Udp && field_at(frame, parsed.l4_offset + offsetof(UdpHeader, checksum)).raw() == 0;
+}
+bool has_right_l4_checksum(ByteView frame, const Parsed& parsed) {
+    const bool udp = parsed.key.protocol == Protocol::Udp;
+    const uint16_t sent = field_at(frame, parsed.l4_offset + (udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum))).host();
+    // Zero has two spellings; only UDP gives them meanings.
+    return sent % 0xffff == test::reference_l4_checksum(frame) % 0xffff;
+}
+
+void check_offsets(ByteView frame, const Parsed& parsed) {
+    if (parsed.kind == PacketKind::Other) {
+        return;
+    }
+    PENSTOCK_CHECK(parsed.l3_offset + sizeof(Ipv4Header) <= parsed.l4_offset);
+    PENSTOCK_CHECK(parsed.l4_offset <= parsed.payload_offset);
+    PENSTOCK_CHECK(parsed.payload_offset <= parsed.l3_offset + parsed.l3_length);
+    PENSTOCK_CHECK(size_t{parsed.l3_offset} + parsed.l3_length <= frame.size());
+    if (parsed.kind == PacketKind::Flow) {
+        PENSTOCK_CHECK(parsed.key.source_port != 0 && parsed.key.destination_port != 0);
+        PENSTOCK_CHECK(parsed.key.source != parsed.key.destination);
+    }
+}
+
+void translate(const Frame& before, const Parsed& parsed) {
+    const Rewrite rewrite{IpAddr::v4(10, 1, 0, 1), IpAddr::v4(10, 255, 255, 255), 1024, 65535};
+    Frame frame = before;
+    apply(frame, parsed, rewrite);
+
+    const bool ip_was_right = has_right_ip_checksum(before, parsed);
+    Parsed after;
+    PENSTOCK_CHECK(parse(frame, after, IpChecksum::KnownGood).has_value());
+    PENSTOCK_CHECK(after.key == (FlowKey{rewrite.source, rewrite.destination, 1024, 65535, parsed.key.protocol, {}}));
+    PENSTOCK_CHECK(after.ttl == parsed.ttl - 1 && after.payload_offset == parsed.payload_offset);
+    PENSTOCK_CHECK(has_right_ip_checksum(frame, after) == ip_was_right);
+    PENSTOCK_CHECK(is_without_l4_checksum(frame, after) == is_without_l4_checksum(before, parsed));
+    if (!is_without_l4_checksum(before, parsed)) {
+        PENSTOCK_CHECK(has_right_l4_checksum(frame, after) == has_right_l4_checksum(before, parsed));
+    }
+    PENSTOCK_CHECK(std::equal(frame.begin() + after.payload_offset, frame.end(), before.begin() + after.payload_offset, before.end()));
+}
+
+void pass_on(Frame frame, const Parsed& parsed) {
+    const bool ip_was_right = has_right_ip_checksum(frame, parsed);
+    decrement_ttl(frame, parsed);
+    PENSTOCK_CHECK(has_right_ip_checksum(frame, parsed) == ip_was_right);
+    PENSTOCK_CHECK(frame[parsed.l3_offset + offsetof(Ipv4Header, ttl)] == parsed.ttl - 1);
+}
+
+void check_answer(Frame frame, const Parsed& asked) {
+    Parsed answer;
+    PENSTOCK_CHECK(parse(frame, answer).has_value());
+    PENSTOCK_CHECK(answer.key.source == asked.key.destination && answer.key.destination == asked.key.source);
+    PENSTOCK_CHECK(frame.size() == size_t{answer.l3_offset} + answer.l3_length && answer.l3_length <= kIcmpErrorBytesMax);
+    if (asked.key.protocol == Protocol::Tcp) {
+        PENSTOCK_CHECK(answer.key == asked.key.reversed() && answer.tcp_flags.has(TcpFlags::kRst));
+        PENSTOCK_CHECK(has_right_l4_checksum(frame, answer));
+    } else {
+        PENSTOCK_CHECK(answer.kind == PacketKind::Ip && answer.ip_protocol == kProtoIcmp);
+        PENSTOCK_CHECK(reference_checksum(ByteView(frame).subspan(answer.l4_offset)) == 0);
+    }
+    const size_t bytes = frame.size();
+    PENSTOCK_CHECK(make_reject(frame, bytes, answer) == std::unexpected(DropReason::RejectNotAllowed));  // two gateways must not ping-pong
+}
+
+void refuse(const Frame& before, const Parsed& parsed) {
+    for (const size_t tailroom : kTailrooms) {
+        Frame buffer = before;
+        buffer.resize(before.size() + tailroom, 0xee);
+        const Frame untouched = buffer;
+        const AnswerResult result = make_reject(buffer, before.size(), parsed);
+        if (!result) {
+            PENSTOCK_CHECK(buffer == untouched);
+            continue;
+        }
+        PENSTOCK_CHECK(parsed.kind == PacketKind::Flow && *result <= buffer.size());
+        PENSTOCK_CHECK(is_without_l4_checksum(before, parsed) || has_right_l4_checksum(before, parsed));
+        buffer.resize(*result);
+        check_answer(buffer, parsed);
+    }
+}
+
+// Mutation alone hardly ever hits a checksum, and behind it lie the answers: the same Flow with both sums right.
+Frame with_right_checksums(Frame frame, const Parsed& parsed) {
+    const size_t ip_field = parsed.l3_offset + offsetof(Ipv4Header, checksum);
+    store(frame.data() + ip_field, Be16());
+    const ByteView header = ByteView(frame).subspan(parsed.l3_offset, size_t{parsed.l4_offset} - parsed.l3_offset);
+    store(frame.data() + ip_field, Be16::from_host(reference_checksum(header)));
+    const size_t in_l4 = parsed.key.protocol == Protocol::Udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum);
+    store(frame.data() + parsed.l4_offset + in_l4, Be16::from_host(test::reference_l4_checksum(frame)));
+    return frame;
+}
+
+void use(const Frame& frame, const Parsed& parsed) {
+    refuse(frame, parsed);
+    if (parsed.kind != PacketKind::Other && parsed.ttl > 1) {
+        pass_on(frame, parsed);
+        if (parsed.kind == PacketKind::Flow) {
+            translate(frame, parsed);
+        }
+    }
+}
+
+void try_frame(ByteView bytes) {
+    Parsed parsed, trusting;
+    const ParseResult result = parse(bytes, parsed);
+    const ParseResult trusted = parse(bytes, trusting, IpChecksum::KnownGood);
+    if (result) {
+        PENSTOCK_CHECK(trusted.has_value() && trusting.kind == parsed.kind && trusting.key == parsed.key);
+    }
+    if (!trusted) {
+        return;
+    }
+    // From here on with the NIC's word for the IP checksum, so that frames with a wrong one are tried as well.
+    check_offsets(bytes, trusting);
+    const Frame frame(bytes.begin(), bytes.end());
+    use(frame, trusting);
+    if (trusting.kind == PacketKind::Flow) {
+        use(with_right_checksums(frame, trusting), trusting);
+    }
+}
+
+}  // namespace
+}  // namespace penstock::packet
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    penstock::packet::try_frame(penstock::ByteView(data, size));
+    return 0;
+}
