@@ -1,0 +1,255 @@
+#include "control/sync/options.hpp"
+
+#include <boost/program_options.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <sstream>
+
+namespace penstock::sync {
+namespace po = boost::program_options;
+namespace {
+
+constexpr const char* kIntroduction =
+    "penstock-sync: tells Penstock gateways what to do, from Kubernetes objects.\n"
+    "\n"
+    "Reads Services, EndpointSlices and Nodes from a folder of ordinary Kubernetes YAML, works out what each gateway must forward, and "
+    "streams\n"
+    "it to one or many penstockd over gRPC. Changed files are applied as they are saved. Ending it changes nothing at the gateways.\n"
+    "\n"
+    "  penstock-sync --manifests /etc/penstock/manifests --allowed-external-cidrs 80.11.12.0/24,203.0.113.0/24\n"
+    "\n"
+    "Every option can stand in an INI file as well (--config): name = value, one a line, repeated for lists. The command line wins.\n";
+
+po::options_description command_line_only() {
+    po::options_description described("Options of the command line");
+    auto add = described.add_options();
+    add("help,h", "this text");
+    add("version", "the version");
+    add("config", po::value<std::string>()->value_name("FILE"), "INI file with any of the options below");
+    return described;
+}
+
+po::options_description everywhere() {
+    po::options_description described("Options");
+    auto add = described.add_options();
+    const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+    const auto list = [](const char* name) { return po::value<std::vector<std::string>>()->value_name(name); };
+    add("manifests", text("PATH"),
+        "folder with *.yaml, *.yml and *.json files (subfolders are not read), or one such file; need not exist yet. Required");
+    add("gateway", list("TARGET"),
+        "a penstockd to supply: unix:PATH, or HOST:PORT with the certificates below; repeatable. Default "
+        "unix:/run/penstock/penstockd.sock");
+    add("tls-cert", text("FILE"), "our certificate, PEM; must be one of the gateway's --tls-admin-names");
+    add("tls-key", text("FILE"), "its private key, PEM");
+    add("tls-ca", text("FILE"), "authority that signed the gateway's certificate, PEM");
+    add("allowed-external-cidrs", list("CIDR,..."),
+        "external IPs of Services (spec.externalIPs) are served only inside these ranges; default: none are served");
+    add("protected-addresses", list("IP,..."), "never served as an external IP whatever the ranges say; the API server's address, for one");
+    add("lb-vip-scope", text("owned|all"),
+        "LoadBalancer addresses to serve: those of Services of our class, or of all; default: all for gateways in node mode, owned in "
+        "external "
+        "mode");
+    add("lb-class", text("NAME")->default_value(semantics::Policy{}.lb_class), "spec.loadBalancerClass that means this product");
+    add("default-lb", po::bool_switch(), "Services without a loadBalancerClass are ours too");
+    add("scheduler", text("NAME")->default_value("rr"), "for Services that name none: rr, random or mh (Maglev)");
+    add("nodeport-addresses", list("CIDR,...|primary"),
+        "serve NodePorts only on gateway addresses inside these ranges, or only on the Node object's own (primary); default: on all but "
+        "loopback and link-local ones");
+    add("proxy-name", text("NAME")->default_value(""),
+        "serve Services whose label service.kubernetes.io/service-proxy-name has this value; default: Services with that label are left "
+        "alone");
+    add("source-ranges-compat", text("none|kube-proxy")->default_value("none"),
+        "kube-proxy: a list of source ranges that names one IP family leaves the other one open; none: it is closed");
+    add("log-level", text("LEVEL")->default_value("info"), "trace, debug, info, warn, error or off");
+    add("log-format", text("text|json")->default_value("text"), "for people or for collectors; goes to standard error");
+    return described;
+}
+
+std::string help_text() {
+    std::ostringstream text;
+    text << kIntroduction << "\n" << command_line_only() << "\n" << everywhere();
+    return text.str();
+}
+
+// "a, b" and {"a", "b"} are the same list; blanks around an entry do not count.
+std::vector<std::string> entries_of(const po::variables_map& values, const char* name) {
+    std::vector<std::string> entries;
+    if (!values.contains(name)) {
+        return entries;
+    }
+    for (const std::string& value : values[name].as<std::vector<std::string>>()) {
+        std::istringstream stream(value);
+        for (std::string entry; std::getline(stream, entry, ',');) {
+            const auto is_blank = [](unsigned char c) { return std::isspace(c) != 0; };
+            entry.erase(entry.begin(), std::find_if_not(entry.begin(), entry.end(), is_blank));
+            entry.erase(std::find_if_not(entry.rbegin(), entry.rend(), is_blank).base(), entry.end());
+            if (!entry.empty()) {
+                entries.push_back(entry);
+            }
+        }
+    }
+    return entries;
+}
+
+std::string text_of(const po::variables_map& values, const char* name) {
+    return values.contains(name) ? values[name].as<std::string>() : std::string();
+}
+
+// Each entry through `parse`, the option's name put before what it says.
+template <typename T, typename Parse>
+Result<std::vector<T>> parsed_entries(const std::vector<std::string>& entries, const std::string& option, const Parse& parse) {
+    std::vector<T> result;
+    for (const std::string& entry : entries) {
+        auto value = parse(entry);
+        if (!value) {
+            return in_context(option, std::move(value).error());
+        }
+        result.push_back(std::move(*value));
+    }
+    return result;
+}
+
+Status read_node_port_addresses(const po::variables_map& values, semantics::Policy& policy) {
+    const auto entries = entries_of(values, "nodeport-addresses");
+    if (entries == std::vector<std::string>{"primary"}) {
+        policy.node_port_primary_only = true;
+        return {};
+    }
+    if (std::find(entries.begin(), entries.end(), "primary") != entries.end()) {
+        return fail(Errc::InvalidArgument, "--nodeport-addresses: primary stands alone (NODEPORT-003)");
+    }
+    auto prefixes = parsed_entries<Prefix>(entries, "--nodeport-addresses", Prefix::parse);
+    if (!prefixes) {
+        prefixes.error().what += " (NODEPORT-003)";
+        return std::unexpected(prefixes.error());
+    }
+    policy.node_port_within = std::move(*prefixes);
+    return {};
+}
+
+Status read_words(const po::variables_map& values, semantics::Policy& policy) {
+    const std::string scope = text_of(values, "lb-vip-scope");
+    if (scope == "owned" || scope == "all") {
+        policy.lb_vip_scope = scope == "all" ? semantics::Policy::VipScope::All : semantics::Policy::VipScope::Owned;
+    } else if (!scope.empty()) {
+        return fail(Errc::InvalidArgument, "--lb-vip-scope " + scope + ": must be owned or all");
+    }
+    const std::string compat = text_of(values, "source-ranges-compat");
+    if (compat != "none" && compat != "kube-proxy") {
+        return fail(Errc::InvalidArgument, "--source-ranges-compat " + compat + ": must be none or kube-proxy");
+    }
+    policy.source_ranges_compat_kube_proxy = compat == "kube-proxy";
+    const std::string scheduler = text_of(values, "scheduler");
+    for (const auto kind : {lb::SchedulerKind::RoundRobin, lb::SchedulerKind::Random, lb::SchedulerKind::Maglev}) {
+        if (scheduler == lb::to_string(kind)) {
+            policy.default_scheduler = kind;
+            return {};
+        }
+    }
+    return fail(Errc::InvalidArgument, "--scheduler " + scheduler + ": must be rr, random or mh");
+}
+
+Result<semantics::Policy> read_policy(const po::variables_map& values) {
+    semantics::Policy policy;
+    auto allowed = parsed_entries<Prefix>(entries_of(values, "allowed-external-cidrs"), "--allowed-external-cidrs", Prefix::parse);
+    if (!allowed) {
+        return std::unexpected(allowed.error());
+    }
+    policy.allowed_external_cidrs = std::move(*allowed);
+    auto protect = parsed_entries<IpAddr>(entries_of(values, "protected-addresses"), "--protected-addresses", IpAddr::parse);
+    if (!protect) {
+        return std::unexpected(protect.error());
+    }
+    policy.protected_addresses = std::move(*protect);
+    if (const Status read = read_node_port_addresses(values, policy); !read) {
+        return std::unexpected(read.error());
+    }
+    if (const Status read = read_words(values, policy); !read) {
+        return std::unexpected(read.error());
+    }
+    policy.lb_class = text_of(values, "lb-class");
+    policy.default_lb = values["default-lb"].as<bool>();
+    policy.own_proxy_name = text_of(values, "proxy-name");
+    return policy;
+}
+
+Result<Options> options_from(const po::variables_map& values) {
+    Options options{.manifests = text_of(values, "manifests"),
+                    .tls = {text_of(values, "tls-cert"), text_of(values, "tls-key"), text_of(values, "tls-ca")},
+                    .log_level = text_of(values, "log-level"),
+                    .log_format = text_of(values, "log-format")};
+    if (options.manifests.empty()) {
+        return fail(Errc::InvalidArgument, "--manifests PATH is required; see --help");
+    }
+    auto gateways = parsed_entries<client::Target>(entries_of(values, "gateway"), "--gateway", client::parse_target);
+    if (!gateways) {
+        return std::unexpected(gateways.error());
+    }
+    if (gateways->empty()) {
+        gateways->push_back(client::Target{});
+    }
+    for (auto gateway = gateways->begin(); gateway != gateways->end(); ++gateway) {
+        if (const Status complete = client::check_tls(*gateway, options.tls); !complete) {
+            return std::unexpected(complete.error());
+        }
+        // Two streams to one gateway would throw each other out for ever.
+        if (std::find(gateways->begin(), gateway, *gateway) != gateway) {
+            return fail(Errc::InvalidArgument, "--gateway " + gateway->text + " is given twice");
+        }
+    }
+    options.gateways = std::move(*gateways);
+    auto policy = read_policy(values);
+    if (!policy) {
+        return std::unexpected(policy.error());
+    }
+    options.policy = std::move(*policy);
+    return options;
+}
+
+// Throws po::error; fails where the INI file cannot be read.
+Status store_all(const std::vector<std::string>& arguments, po::variables_map& values) {
+    po::options_description all;
+    all.add(command_line_only()).add(everywhere());
+    // allow_guessing would take --log for --log-level, until a second option begins like that. The empty positional description makes
+    // stray words an error.
+    const po::positional_options_description none;
+    constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(arguments).options(all).positional(none).style(kStyle).run(), values);
+    if (const std::string path = text_of(values, "config"); !path.empty()) {
+        std::ifstream file(path);
+        if (!file) {
+            return fail(Errc::NotFound, "--config " + path + ": cannot be read");
+        }
+        po::store(po::parse_config_file(file, everywhere()), values);
+    }
+    po::notify(values);
+    return {};
+}
+
+}  // namespace
+
+Result<std::variant<Options, Information>> read_options(const std::vector<std::string>& arguments) {
+    po::variables_map values;
+    try {
+        if (const Status stored = store_all(arguments, values); !stored) {
+            return std::unexpected(stored.error());
+        }
+    } catch (const po::error& error) {
+        return fail(Errc::InvalidArgument, error.what());
+    }
+    if (values.contains("help")) {
+        return Information{help_text()};
+    }
+    if (values.contains("version")) {
+        return Information{"penstock-sync " PENSTOCK_VERSION "\n"};
+    }
+    auto options = options_from(values);
+    if (!options) {
+        return std::unexpected(options.error());
+    }
+    return std::move(*options);
+}
+
+}  // namespace penstock::sync

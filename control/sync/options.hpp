@@ -1,0 +1,33 @@
+// Options of penstock-sync: command line first, then the INI file that --config names, with the same names. Reading them touches nothing
+// but that file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "control/client/target.hpp"
+#include "control/semantics/semantics.hpp"
+#include "dataplane/base/result.hpp"
+
+namespace penstock::sync {
+
+struct Options {
+    std::filesystem::path manifests;
+    std::vector<client::Target> gateways;  // at least one
+    client::TlsFiles tls;
+    semantics::Policy policy;
+    std::string log_level;
+    std::string log_format;
+};
+
+// Text that answers --help or --version; the program prints it and ends well.
+struct Information {
+    std::string text;
+};
+
+// `arguments` without the program's name. InvalidArgument names the option and the rule.
+[[nodiscard]] Result<std::variant<Options, Information>> read_options(const std::vector<std::string>& arguments);
+
+}  // namespace penstock::sync
