@@ -12,8 +12,8 @@ VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
         auto state = std::make_unique<WorkerState>(conn::Table::memory_needed(options.connections),
                                                    nat::PortPool::memory_needed(options.connections));
         auto table = conn::Table::create(state->table.span(), options.connections, HashKey::random());
-        auto ports = nat::PortPool::create(state->ports.span(), options.connections, {static_cast<uint8_t>(w)}, options.workers,
-                                           HashKey::random());
+        auto ports =
+            nat::PortPool::create(state->ports.span(), options.connections, {static_cast<uint8_t>(w)}, options.workers, HashKey::random());
         PENSTOCK_CHECK(table && ports);
         state->context.reset(new pipeline::WorkerContext{
             .self = {static_cast<uint8_t>(w)},
@@ -118,9 +118,9 @@ void VirtualGateway::rebuild_routes() {
         neighbours.push_back({NeighbourId{host}, kCluster, backend_address(host), backend_mac(host),
                               resolved ? route::NeighbourState::Stale : route::NeighbourState::Resolving});
     }
-    snapshot_.routes = route::RouteTable::build(std::move(routes), std::move(neighbours),
-                                                {{kUp, kUpAddress, 24}, {kCluster, kClusterAddress, 24}},
-                                                {{kUp, kUpMac, mtu_, true}, {kCluster, kClusterMac, mtu_, true}});
+    snapshot_.routes =
+        route::RouteTable::build(std::move(routes), std::move(neighbours), {{kUp, kUpAddress, 24}, {kCluster, kClusterAddress, 24}},
+                                 {{kUp, kUpMac, mtu_, true}, {kCluster, kClusterMac, mtu_, true}});
     ++snapshot_.generation;
 }
 

@@ -1,5 +1,5 @@
-// The whole packet path without EAL: any number of workers as plain objects, real stages, virtual time. A test hands a frame to the worker of
-// its choice (the receive queue, chosen as badly as it likes) and gets back what became of it; handoffs are followed as the rings would.
+// The whole packet path without EAL: any number of workers as plain objects, real stages, virtual time. A test hands a frame to the worker
+// of its choice (the receive queue, chosen as badly as it likes) and gets back what became of it; handoffs are followed as the rings would.
 //
 //   client 10.80.1.2 --- port 0 (10.80.1.1, up) [gateway] port 1 (10.80.2.1, cluster) --- backends 10.80.2.11 .. 10.80.2.250
 #pragma once
@@ -24,16 +24,20 @@ inline constexpr NicPortId kCluster{1};
 inline const IpAddr kUpAddress = IpAddr::v4(10, 80, 1, 1);
 inline const IpAddr kClusterAddress = IpAddr::v4(10, 80, 2, 1);
 inline const IpAddr kClient = IpAddr::v4(10, 80, 1, 2);
-[[nodiscard]] inline IpAddr backend_address(uint8_t host) { return IpAddr::v4(10, 80, 2, host); }
-[[nodiscard]] inline MacAddr backend_mac(uint8_t host) { return {{2, 0, 0, 0, 2, host}}; }
+[[nodiscard]] inline IpAddr backend_address(uint8_t host) {
+    return IpAddr::v4(10, 80, 2, host);
+}
+[[nodiscard]] inline MacAddr backend_mac(uint8_t host) {
+    return {{2, 0, 0, 0, 2, host}};
+}
 
 // One service port in the shortest form that a test can say.
 struct TestService {
     std::string name = "web";
     Protocol protocol = Protocol::Tcp;
-    std::vector<std::pair<IpAddr, L4Port>> frontends;        // class X
-    std::vector<L4Port> node_ports;                          // on both twins' addresses
-    std::vector<uint8_t> backends;                           // last byte of 10.80.2.x
+    std::vector<std::pair<IpAddr, L4Port>> frontends;  // class X
+    std::vector<L4Port> node_ports;                    // on both twins' addresses
+    std::vector<uint8_t> backends;                     // last byte of 10.80.2.x
     L4Port backend_port = 9376;
     lb::SourceMode source = lb::SourceMode::Translate;
     lb::EmptyAction when_empty = lb::EmptyAction::Reject;
@@ -46,13 +50,13 @@ struct Outcome {
     DropReason reason{};         // where Drop
     std::vector<uint8_t> frame;  // as it would leave
     NicPortId egress;
-    WorkerId worker;             // where it ended
+    WorkerId worker;  // where it ended
     uint32_t handoffs = 0;
     bool operator==(const Outcome&) const = default;
 };
 
 class VirtualGateway {
-   public:
+ public:
     struct Options {
         uint32_t workers = 1;
         bool flow_stays_on_queue = false;
@@ -87,7 +91,7 @@ class VirtualGateway {
     [[nodiscard]] uint64_t connections() const;
     [[nodiscard]] stats::ServiceCounters& service_counters(uint32_t worker, const std::string& name);
 
-   private:
+ private:
     struct WorkerState {
         explicit WorkerState(size_t table_bytes, size_t port_bytes) : table(table_bytes), ports(port_bytes) {}
         AlignedMemory table, ports;

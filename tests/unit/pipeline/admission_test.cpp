@@ -1,0 +1,194 @@
+// Packets that open no flow: who gets an answer, who gets silence, and what is Linux's.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataplane/packet/parse.hpp"
+
+#include "tests/support/frame_diff.hpp"
+#include "tests/support/packet_builder.hpp"
+#include "tests/support/virtual_gateway.hpp"
+
+namespace penstock::test {
+namespace {
+
+const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
+
+TestService web() {
+    return {.frontends = {{kVip, 80}}, .backends = {11}};
+}
+PacketBuilder from_client() {
+    return eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string());
+}
+PacketBuilder to_client() {
+    return eth().from_mac(kUpMac.to_string()).to_mac(kClientMac.to_string());
+}
+
+struct DropCase {
+    const char* name;
+    DropReason reason;
+    PacketBuilder packet;
+};
+
+TEST(Drops, EachHasItsReason) {
+    VirtualGateway gateway;
+    TestService guarded = web();
+    guarded.name = "guarded";
+    guarded.frontends = {{kVip, 443}};
+    guarded.source_ranges = {{*Prefix::parse("10.9.0.0/16")}};
+    TestService silent = web();
+    silent.name = "silent";
+    silent.frontends = {{kVip, 81}};
+    silent.backends = {};
+    silent.when_empty = lb::EmptyAction::Drop;
+    TestService elsewhere = silent;
+    elsewhere.name = "elsewhere";
+    elsewhere.frontends = {{kVip, 82}};
+    elsewhere.when_empty = lb::EmptyAction::DropNoLocal;
+    gateway.publish({web(), guarded, silent, elsewhere});
+
+    const auto tcp = [](const char* flags = "S", uint16_t port = 80) {
+        return from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(40000, port, flags);
+    };
+    const DropCase cases[] = {
+        {"cut in the Ethernet header", DropReason::FrameTooShort, from_client().ether_type(0x0800)},
+        {"IP length beyond the frame", DropReason::FrameShorterThanIp, tcp().ip_total_length(1400)},
+        {"header length contradicts", DropReason::BadIpHeader, tcp().ip_total_length(19)},
+        {"wrong IP checksum", DropReason::BadIpChecksum, tcp().ip_checksum(0x1234)},
+        {"port 0", DropReason::BadL4Header, from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(0, 80, "S")},
+        {"echo of our own frame", DropReason::OwnSourceMac, tcp().from_mac(kUpMac.to_string())},
+        {"another host's frame", DropReason::WrongDestinationMac, tcp().to_mac("02:00:00:00:99:99")},
+        {"loopback source", DropReason::MartianSource, from_client().ipv4("127.0.0.1", "80.11.12.10").tcp(1, 80, "S")},
+        {"source equals destination", DropReason::MartianSource, from_client().ipv4("80.11.12.10", "80.11.12.10").tcp(1, 80, "S")},
+        {"fragment to a VIP", DropReason::Fragment, tcp().more_fragments()},
+        {"TTL 1", DropReason::TtlExpired, tcp().ttl(1)},
+        {"undeclared port of a VIP", DropReason::VipPortClosed, tcp("S", 8080)},
+        {"ICMP to a VIP", DropReason::VipPortClosed, from_client().ipv4("10.80.1.2", "80.11.12.10").icmp(8, 0)},
+        {"client outside the source ranges", DropReason::SourceNotAllowed, tcp("S", 443)},
+        {"no endpoint, told to drop", DropReason::NoEndpoint, tcp("S", 81)},
+        {"no local endpoint", DropReason::NoLocalEndpoint, tcp("S", 82)},
+        {"RST without a flow", DropReason::RejectNotAllowed, tcp("R")},
+        {"SYN with FIN", DropReason::InvalidTcpFlags, tcp("SF")},
+    };
+    for (const DropCase& c : cases) {
+        const Outcome outcome = gateway.send(c.packet.build());
+        EXPECT_EQ(outcome.verdict, Verdict::Drop) << c.name << ": " << to_string(outcome.verdict);
+        EXPECT_EQ(text_of(outcome.reason).counter, text_of(c.reason).counter) << c.name;
+    }
+    EXPECT_EQ(gateway.connections(), 0u) << "a dropped packet leaves no flow behind (UDP-003)";
+}
+
+// REJ-001, REJ-002: the answer comes from the VIP, field by field.
+TEST(Rejects, TcpGetsARst_REJ001_REJ002) {
+    VirtualGateway gateway;
+    TestService empty = web();
+    empty.backends = {};
+    gateway.publish({empty});
+    const Outcome syn = gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(40000, 80, "S").seq(1000).build());
+    ASSERT_EQ(syn.verdict, Verdict::Transmit);
+    EXPECT_EQ(syn.egress, kUp);
+    EXPECT_TRUE(same_frame(syn.frame, to_client()
+                                          .ipv4("80.11.12.10", "10.80.1.2")
+                                          .id(0)
+                                          .dont_fragment()
+                                          .ttl(64)
+                                          .tcp(80, 40000, "RA")
+                                          .seq(0)
+                                          .ack(1001)
+                                          .window(0)
+                                          .build()));
+    EXPECT_EQ(gateway.service_counters(0, "web").rejected.read(), 1u);
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+TEST(Rejects, MidStreamWithoutAFlowGetsARst_REJ005) {
+    VirtualGateway gateway;
+    gateway.publish({web()});
+    const Outcome ack = gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(40000, 80, "A").seq(1000).ack(77).build());
+    ASSERT_EQ(ack.verdict, Verdict::Transmit);
+    EXPECT_TRUE(same_frame(
+        ack.frame,
+        to_client().ipv4("80.11.12.10", "10.80.1.2").id(0).dont_fragment().ttl(64).tcp(80, 40000, "R").seq(77).ack(0).window(0).build()));
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+// SRC-001: a client outside the ranges learns nothing, not even that there is no endpoint.
+TEST(SourceRanges, ComeBeforeTheReject_SRC001) {
+    VirtualGateway gateway;
+    TestService guarded = web();
+    guarded.backends = {};
+    guarded.source_ranges = {{*Prefix::parse("10.9.0.0/16")}};
+    gateway.publish({guarded});
+    EXPECT_EQ(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(1, 80, "S").build()).reason, DropReason::SourceNotAllowed);
+    const Outcome inside = gateway.send(from_client().ipv4("10.9.1.1", "80.11.12.10").tcp(1, 80, "S").build());
+    EXPECT_EQ(inside.verdict, Verdict::Transmit) << "a RST, by the default route";
+}
+
+// SRC-005: ranges are asked of new flows only.
+TEST(SourceRanges, LeaveEstablishedFlowsAlone_SRC005) {
+    VirtualGateway gateway;
+    gateway.publish({web()});
+    const auto segment = [&](const char* flags) {
+        return gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(1, 80, flags).build());
+    };
+    EXPECT_EQ(segment("S").verdict, Verdict::Transmit);
+    TestService guarded = web();
+    guarded.source_ranges = {{*Prefix::parse("10.9.0.0/16")}};
+    gateway.publish({guarded});
+    EXPECT_EQ(segment("S").verdict, Verdict::Transmit);
+}
+
+struct PuntCase {
+    const char* name;
+    PacketBuilder packet;
+};
+
+TEST(Punts, WhatIsTheHostsGoesToTheHost_XIP003_NODEPORT005) {
+    VirtualGateway gateway;
+    TestService node = web();
+    node.node_ports = {30080};
+    node.frontends.push_back({kUpAddress, 8000});  // an externalIP that is the gateway's own address
+    gateway.publish({node});
+    const PuntCase cases[] = {
+        {"ARP", from_client().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(28, 0))},
+        {"IPv6", from_client().ether_type(0x86dd).payload(std::vector<uint8_t>(40, 0))},
+        {"ping of the gateway", from_client().ipv4("10.80.1.2", "10.80.1.1").icmp(8, 0)},
+        {"an undeclared port of the gateway", from_client().ipv4("10.80.1.2", "10.80.1.1").tcp(1, 22, "S")},
+        {"UDP to a port that is a TCP frontend", from_client().ipv4("10.80.1.2", "10.80.1.1").udp(1, 8000)},
+        {"a neighbour of the NodePort number", from_client().ipv4("10.80.1.2", "10.80.1.1").tcp(1, 30081, "S")},
+        {"a fragment to the gateway", from_client().ipv4("10.80.1.2", "10.80.1.1").udp(1, 53).more_fragments()},
+        {"broadcast", from_client().to_mac("ff:ff:ff:ff:ff:ff").ipv4("10.80.1.2", "10.80.1.255").udp(1, 67)},
+        {"DHCP", from_client().to_mac("ff:ff:ff:ff:ff:ff").ipv4("0.0.0.0", "255.255.255.255").udp(68, 67)},
+        {"routed traffic", from_client().ipv4("10.80.1.2", "192.0.2.77").tcp(1, 80, "S")},
+        {"a reply without a flow",
+         eth().from_mac(backend_mac(11).to_string()).to_mac(kUpMac.to_string()).ipv4("10.80.2.11", "10.80.1.1").tcp(9376, 5000, "A")},
+    };
+    for (const PuntCase& c : cases) {
+        const std::vector<uint8_t> frame = c.packet.build();
+        const Outcome outcome = gateway.send(frame);
+        EXPECT_EQ(outcome.verdict, Verdict::Punt) << c.name << ": " << to_string(outcome.verdict) << " "
+                                                  << (outcome.verdict == Verdict::Drop ? text_of(outcome.reason).counter : "");
+        EXPECT_EQ(outcome.frame, frame) << c.name << ": Linux must see the frame as it came";
+    }
+    for (const L4Port port : {L4Port{30080}, L4Port{8000}}) {
+        EXPECT_EQ(gateway.send(from_client().ipv4("10.80.1.2", "10.80.1.1").tcp(1, port, "S").build()).verdict, Verdict::Transmit) << port;
+    }
+    EXPECT_EQ(gateway.send(from_client().ipv4("10.80.1.2", "10.80.2.1").tcp(1, 30080, "S").build()).verdict, Verdict::Transmit)
+        << "NODEPORT-001: on every address";
+}
+
+// NODEPORT-004: a NodePort number on an address that is only a VIP is not a frontend.
+TEST(NodePorts, DoNotAnswerOnAVip_NODEPORT004) {
+    VirtualGateway gateway;
+    TestService node = web();
+    node.node_ports = {30080};
+    gateway.publish({node});
+    EXPECT_EQ(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(1, 30080, "S").build()).reason, DropReason::VipPortClosed);
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,0 +1,181 @@
+// What happens at the edges of every capacity that a packet can meet: exhaustion is a state with a name, never an accident.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataplane/packet/parse.hpp"
+
+#include "tests/support/packet_builder.hpp"
+#include "tests/support/virtual_gateway.hpp"
+
+namespace penstock::test {
+namespace {
+
+const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
+
+PacketBuilder syn(uint32_t n, uint16_t port = 80) {
+    return eth()
+        .from_mac(kClientMac.to_string())
+        .to_mac(kUpMac.to_string())
+        .ipv4("198.51." + std::to_string(n / 60'000) + ".1", "80.11.12.10")
+        .tcp(static_cast<uint16_t>(1 + n % 60'000), port, "S");
+}
+TestService web() {
+    return {.frontends = {{kVip, 80}}, .backends = {11}};
+}
+
+// NAT-002: when every port towards an endpoint is taken, new flows are dropped by name, and live tuples are never reused.
+TEST(SnatPorts, ExhaustionIsNamedAndSurvived_NAT002) {
+    VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {2000, 2099}});
+    gateway.publish({web()});
+    for (uint32_t n = 0; n < 100; ++n) {
+        ASSERT_EQ(gateway.send(syn(n).build()).verdict, Verdict::Transmit) << n;
+    }
+    const Outcome over = gateway.send(syn(100).build());
+    EXPECT_EQ(over.verdict, Verdict::Drop);
+    EXPECT_EQ(over.reason, DropReason::SnatPortsExhausted);
+    EXPECT_EQ(gateway.service_counters(0, "web").dropped.read(), 1u);
+    EXPECT_EQ(gateway.send(syn(5).build()).verdict, Verdict::Transmit) << "those that live go on";
+    TestService two = web();
+    two.backends = {11, 12};
+    gateway.publish({two});
+    uint32_t served = 0;
+    for (uint32_t n = 200; n < 240; ++n) {
+        served += gateway.send(syn(n).build()).verdict == Verdict::Transmit ? 1 : 0;
+    }
+    EXPECT_EQ(served, 20u) << "another endpoint has all its ports; rr sends it every second flow";
+    gateway.advance_seconds(62);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 0u);
+    EXPECT_EQ(gateway.send(syn(300).build()).verdict, Verdict::Transmit) << "ports come back";
+}
+
+// The host's own ephemeral range and declared NodePorts are left to Linux on an address that both use.
+TEST(SnatPorts, LeaveTheHostItsOwn) {
+    VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {32'700, 32'800}, .snat_shared_with_host = true});
+    TestService service = web();
+    service.node_ports = {32'710};
+    gateway.publish({service});
+    std::set<L4Port> taken;
+    for (uint32_t n = 0; n < 200; ++n) {
+        const Outcome outcome = gateway.send(syn(n).build());
+        if (outcome.verdict == Verdict::Transmit) {
+            packet::Parsed parsed;
+            ASSERT_TRUE(packet::parse(outcome.frame, parsed).has_value());
+            taken.insert(parsed.key.source_port);
+        }
+    }
+    std::set<L4Port> expected;
+    for (L4Port port = 32'700; port < 32'768; ++port) {
+        if (port != 32'710) {
+            expected.insert(port);
+        }
+    }
+    EXPECT_EQ(taken, expected);
+}
+
+// A full table gives up half-open flows first and never an established one.
+TEST(ConnectionTable, UnderAFloodHalfOpenFlowsGoFirst) {
+    VirtualGateway gateway(VirtualGateway::Options{.connections = 256});
+    TestService service = web();
+    service.source = lb::SourceMode::Keep;
+    gateway.publish({service});
+    const auto established = [&](const char* flags) {
+        return gateway.send(eth()
+                                .from_mac(kClientMac.to_string())
+                                .to_mac(kUpMac.to_string())
+                                .ipv4("10.80.1.2", "80.11.12.10")
+                                .tcp(5555, 80, flags)
+                                .build());
+    };
+    established("S");
+    gateway.send(eth()
+                     .from_mac(backend_mac(11).to_string())
+                     .to_mac(kClusterMac.to_string())
+                     .ipv4("10.80.2.11", "10.80.1.2")
+                     .tcp(9376, 5555, "SA")
+                     .build(),
+                 kCluster);
+    established("A");
+    for (uint32_t n = 0; n < 5'000; ++n) {
+        gateway.advance_milliseconds(1);
+        gateway.send(syn(n).build());
+    }
+    EXPECT_LE(gateway.connections(), 256u);
+    EXPECT_GT(gateway.count(stats::Counter::EvictedConnections), 4'000u);
+    EXPECT_EQ(established("A").verdict, Verdict::Transmit);
+}
+
+TEST(ConnectionTable, FullOfEstablishedFlowsRefusesByName) {
+    VirtualGateway gateway(VirtualGateway::Options{.connections = 64});
+    TestService service{
+        .name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = {11}, .source = lb::SourceMode::Keep};
+    gateway.publish({service});
+    uint32_t opened = 0;
+    Outcome last;
+    for (uint16_t n = 1; n < 200; ++n) {
+        last = gateway.send(
+            eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("10.80.1.2", "80.11.12.10").udp(n, 53).build());
+        opened += last.verdict == Verdict::Transmit ? 1 : 0;
+        gateway.send(eth()
+                         .from_mac(backend_mac(11).to_string())
+                         .to_mac(kClusterMac.to_string())
+                         .ipv4("10.80.2.11", "10.80.1.2")
+                         .udp(9376, n)
+                         .build(),
+                     kCluster);
+    }
+    EXPECT_EQ(last.reason, DropReason::ConnectionTableFull);
+    EXPECT_EQ(opened, gateway.connections());
+}
+
+// REJ-003: answers are limited per worker, and the limit costs forwarding nothing.
+TEST(Rejects, AreLimitedPerWorker_REJ003) {
+    VirtualGateway gateway(VirtualGateway::Options{.rejects_per_second = 10, .rejects_burst = 5});
+    TestService empty = web();
+    empty.backends = {};
+    TestService alive = web();
+    alive.name = "alive";
+    alive.frontends = {{kVip, 443}};
+    gateway.publish({empty, alive});
+    const auto answered = [&](uint32_t from, uint32_t count) {
+        uint32_t answers = 0;
+        for (uint32_t n = from; n < from + count; ++n) {
+            const Outcome outcome = gateway.send(syn(n).build());
+            answers += outcome.verdict == Verdict::Transmit ? 1 : 0;
+            if (outcome.verdict == Verdict::Drop) {
+                EXPECT_EQ(outcome.reason, DropReason::RejectLimited);
+            }
+        }
+        return answers;
+    };
+    EXPECT_EQ(answered(0, 100), 5u);
+    EXPECT_EQ(gateway.send(syn(0, 443).build()).verdict, Verdict::Transmit);
+    gateway.advance_milliseconds(200);
+    EXPECT_EQ(answered(100, 100), 2u);
+    gateway.advance_seconds(10);
+    EXPECT_EQ(answered(200, 100), 5u) << "the bucket holds no more than its burst";
+}
+
+TEST(Forwarding, NamesWhatStopsItOnTheWayOut) {
+    VirtualGateway gateway;
+    gateway.publish({web()});
+    gateway.set_unresolved({11});
+    const Outcome held = gateway.send(syn(1).build());
+    EXPECT_EQ(held.verdict, Verdict::Hold);
+    EXPECT_EQ(held.egress, kCluster);
+    gateway.set_unresolved({});
+    gateway.set_mtu(100);
+    EXPECT_EQ(gateway.send(syn(2).payload(std::string(61, 'x')).build()).reason, DropReason::PacketTooBig);
+    EXPECT_EQ(gateway.send(syn(3).payload(std::string(60, 'x')).build()).verdict, Verdict::Transmit);
+    gateway.remove_routes();
+    EXPECT_EQ(gateway.send(syn(4).build()).reason, DropReason::NoRoute);
+    EXPECT_EQ(gateway.service_counters(0, "web").dropped.read(), 1u);
+}
+
+}  // namespace
+}  // namespace penstock::test

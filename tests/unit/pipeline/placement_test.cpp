@@ -1,0 +1,169 @@
+// Flows on several workers with the worst queues there can be: every packet of either direction arrives on a worker picked at random, and
+// on the wrong one. Whatever the number of workers, the outside must not see a difference.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataplane/packet/parse.hpp"
+
+#include "tests/support/packet_builder.hpp"
+#include "tests/support/prng.hpp"
+#include "tests/support/seed.hpp"
+#include "tests/support/virtual_gateway.hpp"
+
+namespace penstock::test {
+namespace {
+
+const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
+
+PacketBuilder from_client() {
+    return eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string());
+}
+PacketBuilder from_backend(uint8_t host) {
+    return eth().from_mac(backend_mac(host).to_string()).to_mac(kClusterMac.to_string());
+}
+
+packet::FlowKey key_of(const std::vector<uint8_t>& frame) {
+    packet::Parsed parsed;
+    EXPECT_TRUE(packet::parse(frame, parsed).has_value());
+    return parsed.key;
+}
+
+// The backend's answer to the flow that it sees as `inside`.
+std::vector<uint8_t> reply_to(const packet::FlowKey& inside, const char* flags = "SA") {
+    return from_backend(inside.destination.bytes()[15])
+        .ipv4(inside.destination.to_string(), inside.source.to_string())
+        .tcp(inside.destination_port, inside.source_port, flags)
+        .build();
+}
+
+class Placement : public testing::TestWithParam<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Workers, Placement, testing::Values(1u, 2u, 4u, 7u));
+
+struct LiveFlow {
+    IpAddr client;
+    L4Port client_port;
+    L4Port frontend_port;
+    packet::FlowKey inside;  // as the backend sees it
+};
+
+TEST_P(Placement, EveryPacketOfEveryFlowIsTranslatedAlike_NAT001) {
+    const uint32_t workers = GetParam();
+    Prng random;
+    VirtualGateway gateway(VirtualGateway::Options{.workers = workers, .connections = 8192});
+    TestService full{.name = "full", .frontends = {{kVip, 80}}, .backends = {11, 12, 13}};
+    TestService kept = full;
+    kept.name = "kept";
+    kept.frontends = {{kVip, 81}};
+    kept.source = lb::SourceMode::Keep;
+    kept.backend_port = 9377;
+    gateway.publish({full, kept});
+    const auto any_worker = [&] { return WorkerId{static_cast<uint8_t>(random.below(workers))}; };
+
+    std::vector<LiveFlow> flows;
+    for (uint32_t i = 0; i < 500; ++i) {
+        LiveFlow flow{IpAddr::v4(198, 51, 100, static_cast<uint8_t>(random.below(200))),
+                      static_cast<L4Port>(10'000 + i),
+                      static_cast<L4Port>(random.below(2) == 0 ? 80 : 81),
+                      {}};
+        const Outcome syn =
+            gateway.send(from_client().ipv4(flow.client.to_string(), "80.11.12.10").tcp(flow.client_port, flow.frontend_port, "S").build(),
+                         kUp, any_worker());
+        ASSERT_EQ(syn.verdict, Verdict::Transmit);
+        flow.inside = key_of(syn.frame);
+        ASSERT_EQ(gateway.send(reply_to(flow.inside), kCluster, any_worker()).verdict, Verdict::Transmit);
+        flows.push_back(flow);
+    }
+    // NAT-002: no two live flows share a reverse tuple.
+    std::set<std::string> inside;
+    for (const LiveFlow& flow : flows) {
+        EXPECT_TRUE(inside.insert(flow.inside.to_string()).second) << flow.inside.to_string();
+    }
+    for (uint32_t i = 0; i < 20'000; ++i) {
+        const LiveFlow& flow = flows[random.below(flows.size())];
+        if (random.below(2) == 0) {
+            const Outcome out = gateway.send(
+                from_client().ipv4(flow.client.to_string(), "80.11.12.10").tcp(flow.client_port, flow.frontend_port, "A").build(), kUp,
+                any_worker());
+            ASSERT_EQ(out.verdict, Verdict::Transmit);
+            ASSERT_EQ(key_of(out.frame), flow.inside);
+        } else {
+            const Outcome out = gateway.send(reply_to(flow.inside), kCluster, any_worker());
+            ASSERT_EQ(out.verdict, Verdict::Transmit) << text_of(out.reason).counter;
+            ASSERT_EQ(key_of(out.frame), (packet::FlowKey{kVip, flow.client, flow.frontend_port, flow.client_port, Protocol::Tcp, {}}));
+        }
+    }
+    EXPECT_EQ(gateway.connections(), flows.size());
+    EXPECT_EQ(gateway.count(stats::Counter::NewConnections), flows.size());
+}
+
+// ETP-007: a policy switch moves where new flows are placed; earlier ones keep endpoint and NAT form, and so do those of withdrawn
+// frontends.
+TEST_P(Placement, FlowsSurviveASwitchOfPolicyAndAWithdrawal_ETP007_DRAIN001) {
+    const uint32_t workers = GetParam();
+    Prng random;
+    VirtualGateway gateway(VirtualGateway::Options{.workers = workers});
+    const auto any_worker = [&] { return WorkerId{static_cast<uint8_t>(random.below(workers))}; };
+    TestService service{.frontends = {{kVip, 80}}, .backends = {11, 12, 13}};
+    std::vector<LiveFlow> flows;
+    const auto open = [&](uint32_t count) {
+        for (uint32_t i = 0; i < count; ++i) {
+            LiveFlow flow{
+                IpAddr::v4(198, 51, 100, static_cast<uint8_t>(random.below(200))), static_cast<L4Port>(10'000 + flows.size()), 80, {}};
+            const Outcome syn = gateway.send(
+                from_client().ipv4(flow.client.to_string(), "80.11.12.10").tcp(flow.client_port, 80, "S").build(), kUp, any_worker());
+            ASSERT_EQ(syn.verdict, Verdict::Transmit);
+            flow.inside = key_of(syn.frame);
+            ASSERT_EQ(gateway.send(reply_to(flow.inside), kCluster, any_worker()).verdict, Verdict::Transmit);
+            flows.push_back(flow);
+        }
+    };
+    const auto all_alive = [&](const char* when) {
+        for (const LiveFlow& flow : flows) {
+            const Outcome out = gateway.send(
+                from_client().ipv4(flow.client.to_string(), "80.11.12.10").tcp(flow.client_port, 80, "A").build(), kUp, any_worker());
+            ASSERT_EQ(out.verdict, Verdict::Transmit) << when;
+            ASSERT_EQ(key_of(out.frame), flow.inside) << when;
+            const Outcome back = gateway.send(reply_to(flow.inside), kCluster, any_worker());
+            ASSERT_EQ(back.verdict, Verdict::Transmit) << when;
+            ASSERT_EQ(key_of(back.frame).source, kVip) << when;
+        }
+    };
+    gateway.publish({service});
+    open(60);
+    all_alive("before any change");
+    service.source = lb::SourceMode::Keep;
+    gateway.publish({service});
+    all_alive("Cluster to Local");
+    open(60);
+    service.source = lb::SourceMode::Translate;
+    service.backends = {21};
+    gateway.publish({service});
+    all_alive("back to Cluster, with other backends");
+    gateway.publish({});
+    all_alive("withdrawn");
+    EXPECT_EQ(gateway.connections(), flows.size());
+}
+
+// Full NAT on ports that keep a flow on one queue: the receiver owns, and nothing is handed on in the forward direction.
+TEST(PlacementWithRss, TheReceiverOwnsWhatItReceives) {
+    VirtualGateway gateway(VirtualGateway::Options{.workers = 4, .flow_stays_on_queue = true});
+    gateway.publish({{.frontends = {{kVip, 80}}, .backends = {11}}});
+    for (uint8_t w = 0; w < 4; ++w) {
+        const Outcome syn =
+            gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(static_cast<uint16_t>(1000 + w), 80, "S").build(), kUp, {w});
+        EXPECT_EQ(syn.worker, WorkerId{w});
+        EXPECT_EQ(syn.handoffs, 0u);
+        // The reply may come in anywhere; it goes to the one that owns its SNAT port.
+        const Outcome back = gateway.send(reply_to(key_of(syn.frame)), kCluster, {0});
+        EXPECT_EQ(back.worker, WorkerId{w});
+        EXPECT_EQ(back.verdict, Verdict::Transmit);
+    }
+}
+
+}  // namespace
+}  // namespace penstock::test
