@@ -1,6 +1,6 @@
-// Kubernetes Service semantics as one pure function: (Services, EndpointSlices, Nodes, gateway identity, policy) -> desired state. Everything
-// that the requirement sheet says about objects is decided here and tested as a table; nothing is remembered between calls, so the
-// order of events cannot matter (GEN-006). Any thread.
+// Kubernetes Service semantics as one pure function: (Services, EndpointSlices, Nodes, gateway identity, policy) -> desired state.
+// Everything that the requirement sheet says about objects is decided here and tested as a table; nothing is remembered between calls, so
+// the order of events cannot matter (GEN-006). Any thread.
 #pragma once
 
 #include <map>
@@ -18,11 +18,11 @@ struct Policy {
     std::vector<IpAddr> protected_addresses;     // never an external IP: the API server's address, for one
     std::string own_proxy_name;                  // SVC-004; "" none
     enum class VipScope : uint8_t { Default, Owned, All };
-    VipScope lb_vip_scope = VipScope::Default;   // LB-003: Default is `owned` in external mode and `all` in node mode
+    VipScope lb_vip_scope = VipScope::Default;     // LB-003: Default is `owned` in external mode and `all` in node mode
     std::string lb_class = "penstock.io/gateway";  // LB-002
-    bool default_lb = false;                     // LB-002: a Service without a class is ours too
+    bool default_lb = false;                       // LB-002: a Service without a class is ours too
     lb::SchedulerKind default_scheduler = lb::SchedulerKind::RoundRobin;
-    std::vector<Prefix> node_port_within;        // NODEPORT-002/003
+    std::vector<Prefix> node_port_within;  // NODEPORT-002/003
     bool node_port_primary_only = false;
     bool source_ranges_compat_kube_proxy = false;  // SRC-003
     bool operator==(const Policy&) const = default;

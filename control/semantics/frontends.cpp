@@ -1,0 +1,57 @@
+#include "control/semantics/frontends.hpp"
+
+#include <algorithm>
+
+#include "control/semantics/external_ips.hpp"
+
+namespace penstock::semantics {
+
+AskedAddresses asked_addresses_of(const kube::Service& service, ServiceType type, Families families, const model::GatewayIdentity& gateway,
+                                  const Policy& policy, const ExternalIpRights& rights, Notices& notices) {
+    AskedAddresses asked;
+    if (type == ServiceType::LoadBalancer && in_vip_scope(service, gateway.mode, policy)) {
+        asked.load_balancer = load_balancer_addresses_of(service, families, policy, notices);
+        asked.any_named = !service.ingress.empty();
+    }
+    asked.external = external_ips_of(service, families, rights, notices);
+    asked.any_named |= !service.external_ips.empty();
+    // An address named in both ways is served as a LoadBalancer IP: of the two only that one is filtered, so it is the stricter (SVC-019).
+    std::erase_if(asked.external, [&](const IpAddr& address) {
+        return std::ranges::find(asked.load_balancer, address, &LoadBalancerAddress::address) != asked.load_balancer.end();
+    });
+    const bool has_node_ports = type == ServiceType::NodePort || type == ServiceType::LoadBalancer;
+    if (has_node_ports && gateway.mode == model::GatewayMode::Node) {
+        asked.node_port_families = families;
+        asked.any_named |= std::ranges::any_of(service.ports, [](const kube::ServicePort& port) { return port.node_port != 0; });
+    }
+    return asked;
+}
+
+std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port, const AskedAddresses& addresses, const SourceRanges& ranges,
+                                              const Policy& policy) {
+    std::vector<AskedFrontend> asked;
+    for (const LoadBalancerAddress& entry : addresses.load_balancer) {
+        if (std::ranges::find(entry.closed, std::pair{port.port, port.protocol}) != entry.closed.end()) {
+            continue;
+        }
+        const IpFamily family = entry.address.family();
+        asked.push_back({.cls = lb::FrontendClass::LoadBalancerIp,
+                         .family = family,
+                         .tuple = {.address = entry.address, .port = port.port, .protocol = port.protocol},
+                         .filtered = ranges.filters(family, policy.source_ranges_compat_kube_proxy)});
+    }
+    for (const IpAddr& address : addresses.external) {
+        asked.push_back({.cls = lb::FrontendClass::ExternalIp,
+                         .family = address.family(),
+                         .tuple = {.address = address, .port = port.port, .protocol = port.protocol}});
+    }
+    for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
+        if (port.node_port != 0 && addresses.node_port_families.has(family)) {
+            asked.push_back(
+                {.cls = lb::FrontendClass::NodePort, .family = family, .tuple = node_port_tuple(family, port.node_port, port.protocol)});
+        }
+    }
+    return asked;
+}
+
+}  // namespace penstock::semantics

@@ -1,0 +1,40 @@
+// The frontends that a Service asks for, before it is known who else asks for the same (SVC-001): LoadBalancer IPs and external IPs on each
+// service port, NodePorts on the set of the gateway's own addresses.
+#pragma once
+
+#include <vector>
+
+#include "control/semantics/conflicts.hpp"
+#include "control/semantics/load_balancer.hpp"
+#include "control/semantics/rights.hpp"
+#include "control/semantics/service_port.hpp"
+#include "control/semantics/source_ranges.hpp"
+#include "control/semantics/standing.hpp"
+
+namespace penstock::semantics {
+
+struct AskedFrontend {
+    lb::FrontendClass cls = lb::FrontendClass::ExternalIp;
+    IpFamily family = IpFamily::V4;
+    FrontendTuple tuple;
+    bool filtered = false;  // the Service's source ranges apply (SRC-001)
+};
+
+// What all ports of a Service have in common.
+struct AskedAddresses {
+    std::vector<LoadBalancerAddress> load_balancer;
+    std::vector<IpAddr> external;  // none that is in load_balancer as well (SVC-019)
+    Families node_port_families;   // none where NodePorts are not opened
+    // The object names something for the outside, served or refused: somebody will ask what became of it.
+    bool any_named = false;
+};
+
+[[nodiscard]] AskedAddresses asked_addresses_of(const kube::Service& service, ServiceType type, Families families,
+                                                const model::GatewayIdentity& gateway, const Policy& policy, const ExternalIpRights& rights,
+                                                Notices& notices);
+
+// Every tuple once.
+[[nodiscard]] std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port, const AskedAddresses& addresses,
+                                                            const SourceRanges& ranges, const Policy& policy);
+
+}  // namespace penstock::semantics

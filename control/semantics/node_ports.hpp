@@ -1,0 +1,15 @@
+// Which of the gateway's addresses serve NodePorts (NODEPORT-002): the rule and the Node's addresses; penstockd applies them to its ports.
+#pragma once
+
+#include <vector>
+
+#include "control/kube/objects.hpp"
+#include "control/semantics/semantics.hpp"
+
+namespace penstock::semantics {
+
+// Empty in external mode, where no NodePort is opened.
+[[nodiscard]] model::NodePortAddresses node_port_addresses_of(const kube::ObjectSet& objects, const model::GatewayIdentity& gateway,
+                                                              const Policy& policy, std::vector<ObjectNotice>& notices);
+
+}  // namespace penstock::semantics

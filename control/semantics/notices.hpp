@@ -1,0 +1,64 @@
+// What there is to tell about an object: collected while it is judged, handed out sorted, unique and bounded, so that equal objects give
+// equal notices (GEN-006) and a Service with 100,000 bad endpoints still fits a message.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/model/desired.hpp"
+
+namespace penstock::semantics {
+
+// The words that name a reason, each from the rule that wants it; Events, logs and tests spell them from here.
+namespace reason {
+inline constexpr std::string_view kInvalidPort = "InvalidPort";                        // SVC-010, SVC-011, EP-009
+inline constexpr std::string_view kUnsupportedProtocol = "UnsupportedProtocol";        // SVC-012
+inline constexpr std::string_view kFrontendConflict = "FrontendConflict";              // SVC-018
+inline constexpr std::string_view kInvalidEndpointAddress = "InvalidEndpointAddress";  // EP-005, EP-006
+inline constexpr std::string_view kUnsupportedAddressType = "UnsupportedAddressType";  // EP-008
+inline constexpr std::string_view kInvalidExternalIp = "InvalidExternalIP";            // XIP-004
+inline constexpr std::string_view kFamilyMismatch = "FamilyMismatch";                  // XIP-005
+inline constexpr std::string_view kExternalIpNotAllowed = "ExternalIPNotAllowed";      // XIP-006
+inline constexpr std::string_view kInvalidLoadBalancerIp = "InvalidLoadBalancerIP";    // LB-005
+inline constexpr std::string_view kLoadBalancerPortsError = "LoadBalancerPortsError";  // LB-006, LB-017
+inline constexpr std::string_view kInvalidSourceRange = "InvalidSourceRange";          // SRC-002
+inline constexpr std::string_view kSourceRangesIgnored = "SourceRangesIgnored";        // SRC-004
+inline constexpr std::string_view kInvalidAnnotation = "InvalidAnnotation";            // ANN-G3
+inline constexpr std::string_view kUnsupportedAnnotation = "UnsupportedAnnotation";    // ANN-G4
+inline constexpr std::string_view kUnknownValue = "UnknownValue";                      // GEN-002: an enum value that we do not know
+inline constexpr std::string_view kInvalidName = "InvalidName";                        // GEN-001: no API server would take this name
+inline constexpr std::string_view kNotServed = "NotServed";                            // SVC-002, SVC-003: asks for frontends, gets none
+inline constexpr std::string_view kInvalidPodCidr = "InvalidPodCIDR";                  // XIP-006 reads a Node
+inline constexpr std::string_view kInvalidNodeAddress = "InvalidNodeAddress";          // NODEPORT-002 reads a Node
+inline constexpr std::string_view kNodeNotFound = "NodeNotFound";                      // NODEPORT-002 finds no Node
+}  // namespace reason
+
+// Notices of one reason that are kept word for word; the rest are counted in one last notice. Sixteen externalIPs (GEN-009) with every one
+// refused still stand there in full.
+inline constexpr size_t kNoticesPerReason = 32;
+
+class Notices {
+ public:
+    // `reason` is one of the constants above. Text from objects inside `message` must have gone through printable().
+    void warn(std::string_view reason, std::string message) { add(model::Notice::Level::Warning, reason, std::move(message)); }
+    void mention(std::string_view reason, std::string message) { add(model::Notice::Level::Normal, reason, std::move(message)); }
+
+    // Everything said here is said there too.
+    void append_to(Notices& other) const;
+
+    [[nodiscard]] std::vector<model::Notice> sorted() const;
+
+ private:
+    struct OfOneReason {
+        std::vector<model::Notice> kept;
+        size_t more = 0;
+    };
+    void add(model::Notice::Level level, std::string_view reason, std::string message);
+
+    std::map<std::string_view, OfOneReason> by_reason_;
+};
+
+}  // namespace penstock::semantics

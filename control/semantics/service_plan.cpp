@@ -1,0 +1,147 @@
+#include "control/semantics/service_plan.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "control/semantics/traffic_policy.hpp"
+
+namespace penstock::semantics {
+namespace {
+
+Claimant claimant(const ServicePlan& plan, lb::FrontendClass cls, size_t port_index) {
+    return {.cls = cls, .created = plan.created, .service = plan.name, .port_index = port_index};
+}
+
+// What an operator would miss if the Service stayed silent.
+bool asks_for_frontends(const kube::Service& service) {
+    return !service.external_ips.empty() || !service.ingress.empty() ||
+           std::ranges::any_of(service.ports, [](const kube::ServicePort& port) { return port.node_port != 0; });
+}
+
+bool is_owner(const ServicePlan& plan, const Claimant& owner, lb::FrontendClass cls, size_t port_index) {
+    if (owner.service != plan.name) {
+        return false;
+    }
+    // A Service's ClusterIP never stands in the way of its own LoadBalancer IP at the same address.
+    return owner.cls == lb::FrontendClass::ClusterIp || (owner.cls == cls && owner.port_index == port_index);
+}
+
+// The frontends that port `port_index` asked for and owns; the others are told who does (SVC-018).
+std::vector<model::Frontend> owned_frontends(const ServicePlan& plan, size_t port_index, const FrontendOwners& owners, Notices& notices) {
+    std::vector<model::Frontend> owned;
+    for (const AskedFrontend& asked : plan.ports[port_index].frontends) {
+        const Claimant* owner = owners.owner_of(asked.tuple);
+        if (owner != nullptr && !is_owner(plan, *owner, asked.cls, port_index)) {
+            notices.warn(reason::kFrontendConflict, asked.tuple.to_string() + " belongs to " + owner->to_string() +
+                                                        ": ClusterIP before LoadBalancer IP before external IP, then the older Service");
+            continue;
+        }
+        const bool node_port = asked.cls == lb::FrontendClass::NodePort;
+        owned.push_back({.cls = asked.cls,
+                         .address = node_port ? IpAddr() : asked.tuple.address,
+                         .family = asked.family,
+                         .port = asked.tuple.port,
+                         // IPv4's set comes first where the Service has that family.
+                         .set = static_cast<uint8_t>(asked.family == IpFamily::V6 && plan.families.v4 ? 1 : 0),
+                         .filtered = asked.filtered});
+    }
+    std::ranges::sort(owned, {}, [](const model::Frontend& frontend) {
+        return std::tuple(frontend.cls, frontend.family, frontend.address, frontend.port);
+    });
+    return owned;
+}
+
+}  // namespace
+
+ServicePlan plan_service(const kube::ObjectName& name, const kube::Service& service, const Surroundings& around) {
+    ServicePlan plan;
+    plan.name = name;
+    plan.object = &service;
+    plan.created = CreationTime::parse(service.meta.creation_timestamp);
+    plan.cluster_ips = cluster_ips_of(service);
+
+    const Standing standing = standing_of(name, service, around.policy);
+    Notices port_notices;
+    for (ServicePort& port : valid_ports(service, port_notices)) {
+        plan.ports.push_back({.port = std::move(port), .frontends = {}});
+    }
+    if (standing != Standing::Served) {
+        if (standing != Standing::Ignored && asks_for_frontends(service)) {
+            plan.notices.warn(reason::kNotServed, std::string(explanation(standing)));
+        }
+        return plan;
+    }
+    port_notices.append_to(plan.notices);
+    const ServiceType type = type_of(service, plan.notices);
+    plan.families = families_of(service, plan.notices);
+    plan.ranges = source_ranges_of(service, type, plan.notices);
+    plan.scheduler = scheduler_of(service.meta.annotations, around.policy.default_scheduler, plan.notices);
+    plan.no_endpoints = no_endpoints_action_of(service.meta.annotations, plan.notices);
+    const AskedAddresses addresses =
+        asked_addresses_of(service, type, plan.families, around.gateway, around.policy, around.rights, plan.notices);
+    plan.concerns_gateway = addresses.any_named;
+    for (PortPlan& port : plan.ports) {
+        port.frontends = asked_frontends_of(port.port, addresses, plan.ranges, around.policy);
+    }
+    return plan;
+}
+
+void lay_claims(const ServicePlan& plan, FrontendOwners& owners) {
+    for (size_t i = 0; i < plan.ports.size(); ++i) {
+        const PortPlan& planned = plan.ports[i];
+        // A ClusterIP is the cluster's own, whoever serves it there.
+        for (const IpAddr& address : plan.cluster_ips) {
+            owners.claim({.address = address, .port = planned.port.port, .protocol = planned.port.protocol},
+                         claimant(plan, lb::FrontendClass::ClusterIp, i));
+        }
+        for (const AskedFrontend& asked : planned.frontends) {
+            owners.claim(asked.tuple, claimant(plan, asked.cls, i));
+        }
+    }
+}
+
+std::vector<model::Service> decide_service(const ServicePlan& plan, const FrontendOwners& owners, std::span<const NamedSlice> slices,
+                                           const Surroundings& around) {
+    std::vector<model::Service> decided;
+    if (!plan.concerns_gateway) {
+        return decided;
+    }
+    Notices of_service;
+    plan.notices.append_to(of_service);
+    std::vector<Notices> of_port(plan.ports.size());
+    std::vector<std::vector<model::Frontend>> frontends;
+    bool has_frontends = false;
+    for (size_t i = 0; i < plan.ports.size(); ++i) {
+        frontends.push_back(owned_frontends(plan, i, owners, of_port[i]));
+        has_frontends |= !frontends.back().empty();
+    }
+    // Of a Service without frontends the policy is not even read (ETP-008).
+    const TrafficPolicy policy = has_frontends ? external_policy_of(*plan.object, of_service) : TrafficPolicy::Cluster;
+
+    for (size_t i = 0; i < plan.ports.size(); ++i) {
+        const ServicePort& port = plan.ports[i].port;
+        model::Service service;
+        service.key = {
+            .namespace_name = plan.name.namespace_name, .name = plan.name.name, .port_name = port.name, .protocol = port.protocol};
+        service.service_port = port.port;
+        service.scheduler = plan.scheduler;
+        service.frontends = std::move(frontends[i]);
+        service.source_ranges = plan.ranges.allowed;
+        for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
+            if (!plan.families.has(family)) {
+                continue;
+            }
+            Candidates candidates = merged_endpoints(slices, port.name, port.protocol, family, of_port[i]);
+            drop_forbidden(candidates, around.facts.cluster_ips, owners, of_port[i]);
+            service.sets.push_back(external_backend_set(candidates, family, policy, around.gateway, plan.no_endpoints));
+        }
+        of_service.append_to(of_port[i]);
+        service.notices = of_port[i].sorted();
+        decided.push_back(std::move(service));
+    }
+    std::ranges::sort(decided, {}, &model::Service::key);
+    return decided;
+}
+
+}  // namespace penstock::semantics

@@ -1,0 +1,59 @@
+// One Service judged in two steps, with what all Services claim from each other in between:
+//
+//   plan_service     the object alone, against facts about the cluster -> ports, the frontends they ask for, what there is to tell
+//   lay_claims       ... into FrontendOwners, for every Service
+//   decide_service   the plan, the owners and the Service's own slices -> one model::Service a port
+//
+// Neither step reads another Service, so a changed Service or slice costs one plan and one decision, as long as facts and owners stay.
+#pragma once
+
+#include <vector>
+
+#include "control/semantics/annotations.hpp"
+#include "control/semantics/cluster_facts.hpp"
+#include "control/semantics/conflicts.hpp"
+#include "control/semantics/frontends.hpp"
+#include "control/semantics/notices.hpp"
+#include "control/semantics/rights.hpp"
+#include "control/semantics/semantics.hpp"
+#include "control/semantics/slice_index.hpp"
+
+namespace penstock::semantics {
+
+// Everything that is the same for all Services. Borrowed.
+struct Surroundings {
+    const model::GatewayIdentity& gateway;
+    const Policy& policy;
+    const ClusterFacts& facts;
+    const ExternalIpRights& rights;
+};
+
+struct PortPlan {
+    ServicePort port;
+    std::vector<AskedFrontend> frontends;
+};
+
+struct ServicePlan {
+    kube::ObjectName name;
+    const kube::Service* object = nullptr;  // borrowed from the object set
+    CreationTime created;
+    std::vector<IpAddr> cluster_ips;
+    std::vector<PortPlan> ports;
+    Families families;
+    SourceRanges ranges;
+    lb::SchedulerKind scheduler = lb::SchedulerKind::RoundRobin;
+    lb::EmptyAction no_endpoints = lb::EmptyAction::Reject;
+    // Whether the gateway is to hear of it: the Service names something for the outside, even if all of it was refused.
+    bool concerns_gateway = false;
+    Notices notices;  // about the whole Service
+};
+
+[[nodiscard]] ServicePlan plan_service(const kube::ObjectName& name, const kube::Service& service, const Surroundings& around);
+
+void lay_claims(const ServicePlan& plan, FrontendOwners& owners);
+
+// Sorted by key; empty where the Service does not concern the gateway. Their notices include the plan's.
+[[nodiscard]] std::vector<model::Service> decide_service(const ServicePlan& plan, const FrontendOwners& owners,
+                                                         std::span<const NamedSlice> slices, const Surroundings& around);
+
+}  // namespace penstock::semantics

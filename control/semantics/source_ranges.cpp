@@ -1,0 +1,69 @@
+#include "control/semantics/source_ranges.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "control/semantics/annotations.hpp"
+#include "control/semantics/text.hpp"
+
+namespace penstock::semantics {
+namespace {
+
+constexpr std::array<std::string_view, 1> kSourceRangeKeys = {"service.beta.kubernetes.io/load-balancer-source-ranges"};
+
+std::vector<std::string_view> split_at_commas(std::string_view list) {
+    std::vector<std::string_view> items;
+    while (true) {
+        const size_t comma = list.find(',');
+        items.push_back(list.substr(0, comma));
+        if (comma == std::string_view::npos) {
+            return items;
+        }
+        list.remove_prefix(comma + 1);
+    }
+}
+
+}  // namespace
+
+bool SourceRanges::filters(IpFamily family, bool compat_kube_proxy) const noexcept {
+    if (!restricted) {
+        return false;
+    }
+    const bool lists_family = std::ranges::any_of(allowed, [family](const Prefix& range) { return range.family() == family; });
+    return lists_family || !compat_kube_proxy || allowed.empty();
+}
+
+SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, Notices& notices) {
+    std::vector<std::string_view> entries(service.load_balancer_source_ranges.begin(), service.load_balancer_source_ranges.end());
+    std::string_view origin = "spec.loadBalancerSourceRanges";
+    if (entries.empty()) {
+        const auto annotation = first_set(service.meta.annotations, kSourceRangeKeys);
+        if (!annotation) {
+            return {};
+        }
+        entries = split_at_commas(annotation->value);
+        origin = annotation->key;
+    }
+    if (type != ServiceType::LoadBalancer) {
+        notices.warn(reason::kSourceRangesIgnored, std::string(origin) + " limits LoadBalancer IPs only; this Service is not of that type");
+        return {};
+    }
+    SourceRanges ranges{.restricted = true, .allowed = {}};
+    for (const std::string_view entry : entries) {
+        if (const auto range = Prefix::parse(trimmed(entry))) {
+            ranges.allowed.push_back(*range);
+        } else {
+            notices.warn(reason::kInvalidSourceRange, std::string(origin) + ": " + quoted(entry) + " is not a CIDR and is skipped");
+        }
+    }
+    if (ranges.allowed.empty()) {
+        notices.warn(reason::kInvalidSourceRange, std::string(origin) + ": no entry is a CIDR, so every client is denied");
+    }
+    std::ranges::sort(ranges.allowed);
+    const auto [first, last] = std::ranges::unique(ranges.allowed);
+    ranges.allowed.erase(first, last);
+    return ranges;
+}
+
+}  // namespace penstock::semantics

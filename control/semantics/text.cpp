@@ -1,0 +1,79 @@
+#include "control/semantics/text.hpp"
+
+#include <algorithm>
+
+namespace penstock::semantics {
+namespace {
+
+constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
+
+// Not <cctype>: its answers depend on the locale.
+constexpr bool is_lower_alphanumeric(char c) noexcept {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+constexpr char to_lower(char c) noexcept {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+}  // namespace
+
+std::string_view trimmed(std::string_view text) noexcept {
+    const size_t first = text.find_first_not_of(kWhiteSpace);
+    if (first == std::string_view::npos) {
+        return {};
+    }
+    return text.substr(first, text.find_last_not_of(kWhiteSpace) - first + 1);
+}
+
+std::string lower_case(std::string_view text) {
+    std::string lowered(text);
+    std::ranges::transform(lowered, lowered.begin(), to_lower);
+    return lowered;
+}
+
+std::string printable(std::string_view text, size_t chars_max) {
+    static constexpr std::string_view kHex = "0123456789abcdef";
+    std::string shown;
+    shown.reserve(std::min(text.size(), chars_max));
+    for (const char c : text.substr(0, chars_max)) {
+        if (c >= ' ' && c <= '~') {
+            shown += c;
+        } else {
+            const auto byte = static_cast<unsigned char>(c);
+            shown += "\\x";
+            shown += kHex[byte >> 4];
+            shown += kHex[byte & 15];
+        }
+    }
+    if (text.size() > chars_max) {
+        shown += "...";
+    }
+    return shown;
+}
+
+std::string quoted(std::string_view text) {
+    return "\"" + printable(text) + "\"";
+}
+
+bool is_dns_label(std::string_view text) noexcept {
+    return !text.empty() && text.size() <= 63 && is_lower_alphanumeric(text.front()) && is_lower_alphanumeric(text.back()) &&
+           std::ranges::all_of(text, [](char c) { return is_lower_alphanumeric(c) || c == '-'; });
+}
+
+bool is_dns_name(std::string_view text) noexcept {
+    if (text.size() > 253) {
+        return false;
+    }
+    for (std::string_view rest = text;;) {
+        const size_t dot = rest.find('.');
+        if (!is_dns_label(rest.substr(0, dot))) {
+            return false;
+        }
+        if (dot == std::string_view::npos) {
+            return true;
+        }
+        rest.remove_prefix(dot + 1);
+    }
+}
+
+}  // namespace penstock::semantics
