@@ -151,6 +151,8 @@ std::atomic<bool> started_before = false;
 
 }  // namespace
 
+Eal::Eal(EalOptions options) : options_(std::move(options)) {}
+
 Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
     if (auto checked = check_cpus(options); !checked) {
         return std::unexpected(checked.error());

@@ -47,7 +47,7 @@ class Eal {
     [[nodiscard]] bool has_hugepages() const noexcept { return has_hugepages_; }
 
  private:
-    explicit Eal(EalOptions options) : options_(std::move(options)) {}
+    explicit Eal(EalOptions options);
     struct LogStream;
     EalOptions options_;
     std::vector<unsigned> worker_lcores_;

@@ -147,7 +147,10 @@ Status NetlinkMirror::Impl::connect() {
         if (const int result = nl_connect(*socket, NETLINK_ROUTE); result < 0) {
             return fail(Errc::Unavailable, std::string("netlink: ") + nl_geterror(result));
         }
-        nl_socket_set_buffer_size(*socket, kReceiveBuffer, 0);
+        // Root may exceed net.core.rmem_max; others get what that allows, and more resyncs.
+        if (setsockopt(nl_socket_get_fd(*socket), SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer, sizeof(kReceiveBuffer)) != 0) {
+            nl_socket_set_buffer_size(*socket, kReceiveBuffer, 0);
+        }
     }
     // Filters in dump requests are obeyed, not ignored (Linux 4.20; older kernels send more and are filtered here).
     const int on = 1;

@@ -1,0 +1,489 @@
+// The Linux side of the ports, against a real kernel in a namespace of its own: twin, mirror, guard, interface. No EAL.
+#include <gtest/gtest.h>
+#include <linux/if_ether.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "drivers/ingress_guard.hpp"
+#include "drivers/kernel_interface.hpp"
+#include "drivers/netlink_mirror.hpp"
+#include "drivers/tap_twin.hpp"
+#include "tests/bound/drivers_namespaces.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+using test::eventually;
+using test::output_of;
+using test::run;
+using Clock = NetlinkMirror::Clock;
+using Frame = std::vector<uint8_t>;
+
+constexpr NicPortId kUp{0};
+constexpr NicPortId kCluster{1};
+const MacAddr kUpMac{{2, 0, 0, 0, 0, 0x0a}};
+const MacAddr kClusterMac{{2, 0, 0, 0, 0, 0x0b}};
+const MacAddr kHostMac{{2, 0, 0, 0, 9, 9}};
+
+class DriversLinux : public ::testing::Test {
+ protected:
+    void SetUp() override {
+        std::string why_not;
+        if (!test::in_own_namespace(why_not)) {
+            GTEST_SKIP() << why_not;
+        }
+    }
+
+    // A twin that other tests' leftovers cannot disturb: its interface dies with it.
+    static std::unique_ptr<TapTwin> twin(const std::string& name, const MacAddr& mac, const std::vector<const char*>& addresses,
+                                         uint16_t mtu = 1500) {
+        TapTwinOptions options{.name = name, .mac = mac, .mtu = mtu, .addresses = {}};
+        for (const char* address : addresses) {
+            options.addresses.push_back(*InterfaceAddress::parse(address));
+        }
+        auto opened = TapTwin::open(options);
+        EXPECT_TRUE(opened) << (opened ? "" : opened.error().what);
+        return opened ? std::move(*opened) : nullptr;
+    }
+
+    // The next frame that Linux sends and `wanted` accepts; empty after two seconds.
+    static Frame next_frame(TapTwin& from, const std::function<bool(const Frame&)>& wanted) {
+        std::array<uint8_t, 2048> room;
+        Frame found;
+        eventually([&] { return !found.empty(); },
+                   [&] {
+                       for (ssize_t length = from.read(room); length > 0 && found.empty(); length = from.read(room)) {
+                           Frame frame(room.begin(), room.begin() + length);
+                           if (wanted(frame)) {
+                               found = frame;
+                           }
+                       }
+                   },
+                   std::chrono::milliseconds(2'000));
+        return found;
+    }
+
+    static bool is_arp_request_for(const Frame& frame, const IpAddr& target) {
+        return frame.size() >= 42 && frame[12] == 0x08 && frame[13] == 0x06 && frame[21] == 1 &&
+               std::equal(frame.begin() + 38, frame.begin() + 42, target.bytes().begin() + 12);
+    }
+
+    // An Ethernet ARP packet (RFC 826).
+    static Frame arp(uint8_t operation, const MacAddr& sender, const IpAddr& sender_ip, const MacAddr& target, const IpAddr& target_ip) {
+        Frame frame(42);
+        const bool ask = operation == 1;
+        std::fill_n(frame.begin(), 6, uint8_t{0xff});
+        if (!ask) {
+            std::ranges::copy(target.bytes, frame.begin());
+        }
+        std::ranges::copy(sender.bytes, frame.begin() + 6);
+        const std::array<uint8_t, 10> fixed{0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, operation};
+        std::ranges::copy(fixed, frame.begin() + 12);
+        std::ranges::copy(sender.bytes, frame.begin() + 22);
+        std::copy_n(sender_ip.bytes().begin() + 12, 4, frame.begin() + 28);
+        if (!ask) {
+            std::ranges::copy(target.bytes, frame.begin() + 32);
+        }
+        std::copy_n(target_ip.bytes().begin() + 12, 4, frame.begin() + 38);
+        return frame;
+    }
+
+    static bool give(TapTwin& to, Frame frame) {
+        const iovec piece{frame.data(), frame.size()};
+        return to.write({&piece, 1});
+    }
+};
+
+// ---- TapTwin
+
+TEST_F(DriversLinux, TwinHasTheFaceAskedFor) {
+    const auto tap = twin("tw0", kUpMac, {"10.1.0.1/24", "2001:db8:1::1/64", "10.1.9.9/32"}, 1400);
+    ASSERT_TRUE(tap);
+    const std::string link = output_of("ip -o link show tw0");
+    EXPECT_NE(link.find("02:00:00:00:00:0a"), std::string::npos) << link;
+    EXPECT_NE(link.find("mtu 1400"), std::string::npos) << link;
+    EXPECT_NE(link.find("LOWER_UP"), std::string::npos) << link;
+    const std::string addresses = output_of("ip -o addr show tw0");
+    EXPECT_NE(addresses.find("10.1.0.1/24 brd 10.1.0.255"), std::string::npos) << addresses;
+    EXPECT_NE(addresses.find("10.1.9.9/32"), std::string::npos) << addresses;
+    EXPECT_NE(addresses.find("2001:db8:1::1/64"), std::string::npos) << addresses;
+    EXPECT_EQ(addresses.find("tentative"), std::string::npos) << addresses;
+}
+
+TEST_F(DriversLinux, TwinRefusesAForeignInterface) {
+    ASSERT_EQ(run("ip link add tw1 type dummy || ip tuntap add tw1 mode tap"), 0);
+    const auto taken = TapTwin::open({.name = "tw1", .mac = kUpMac, .addresses = {}});
+    ASSERT_FALSE(taken);
+    EXPECT_EQ(taken.error().code, Errc::AlreadyExists);
+    EXPECT_NE(taken.error().what.find("tw1"), std::string::npos);
+    EXPECT_EQ(run("ip link show tw1"), 0) << "the foreign interface was touched";
+    run("ip link del tw1");
+    EXPECT_FALSE(TapTwin::open({.name = "a_name_that_is_too_long", .mac = kUpMac, .addresses = {}}));
+}
+
+TEST_F(DriversLinux, TwinIsGoneWithItsObject) {
+    twin("tw2", kUpMac, {"10.1.0.1/24"}).reset();
+    EXPECT_NE(run("ip link show tw2"), 0);
+}
+
+TEST_F(DriversLinux, LinuxAnswersArpThroughTheTwin) {
+    const auto tap = twin("tw3", kUpMac, {"10.1.0.1/24"});
+    ASSERT_TRUE(tap);
+    const IpAddr own = IpAddr::v4(10, 1, 0, 1);
+    const IpAddr host = IpAddr::v4(10, 1, 0, 2);
+    ASSERT_TRUE(give(*tap, arp(1, kHostMac, host, MacAddr{}, own)));
+    const Frame expected = arp(2, kUpMac, own, kHostMac, host);
+    EXPECT_EQ(next_frame(*tap, [](const Frame& f) { return f.size() >= 42 && f[13] == 0x06; }), expected);
+}
+
+// The sum over everything that a correct UDP checksum covers is 0xffff (RFC 768).
+TEST_F(DriversLinux, LinuxCompletesItsChecksums) {
+    const auto tap = twin("tw4", kUpMac, {"10.1.0.1/24"});
+    ASSERT_TRUE(tap);
+    ASSERT_EQ(run("ip neigh replace 10.1.0.2 lladdr 02:00:00:00:09:09 dev tw4 nud permanent"), 0);
+    ASSERT_EQ(run("python3 -c \"import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'odd length!', ('10.1.0.2', 7))\""),
+              0);
+    const Frame frame = next_frame(*tap, [](const Frame& f) { return f.size() > 42 && f[12] == 0x08 && f[13] == 0 && f[23] == 17; });
+    ASSERT_EQ(frame.size(), 14u + 20 + 8 + 11);
+    Frame covered(frame.begin() + 26, frame.end());  // addresses, UDP header, data
+    uint32_t sum = 17 + 19;                          // protocol and UDP length of the pseudo header
+    covered.resize((covered.size() + 1) / 2 * 2);
+    for (size_t i = 0; i < covered.size(); i += 2) {
+        sum += static_cast<uint32_t>(covered[i] << 8 | covered[i + 1]);
+    }
+    while (sum > 0xffff) {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    EXPECT_EQ(sum, 0xffffu);
+}
+
+// ---- NetlinkMirror
+
+class Mirror : public DriversLinux {
+ protected:
+    void SetUp() override {
+        DriversLinux::SetUp();
+        if (IsSkipped()) {
+            return;
+        }
+        up = twin("up", kUpMac, {"10.1.0.1/24", "2001:db8:1::1/64"});
+        cluster = twin("cluster", kClusterMac, {"10.2.0.1/24"});
+        ASSERT_TRUE(up && cluster);
+        auto opened =
+            NetlinkMirror::open({{kCluster, "cluster"}, {kUp, "up"}}, [this](NoticeLevel, std::string_view text) { notices += text; });
+        ASSERT_TRUE(opened) << opened.error().what;
+        mirror = std::move(*opened);
+        settle();
+    }
+    // Lets the kernel's own first messages (link-local addresses, MLD) pass.
+    void settle() {
+        eventually([] { return false; }, [this] { mirror->poll(Clock::now()); }, std::chrono::milliseconds(60));
+    }
+    // Polls until the state is as wanted.
+    bool mirrors(const std::function<bool(const MirroredState&)>& wanted) {
+        return eventually([&] { return wanted(mirror->state()); }, [&] { last = merge(last, mirror->poll(Clock::now())); });
+    }
+    static MirrorChange merge(MirrorChange a, MirrorChange b) { return {a.forwarding || b.forwarding, a.states || b.states}; }
+
+    const route::Route* route_to(const char* prefix) const {
+        const Prefix wanted = *Prefix::parse(prefix);
+        const auto found = std::ranges::find(mirror->state().routes, wanted, &route::Route::destination);
+        return found == mirror->state().routes.end() ? nullptr : &*found;
+    }
+    const route::Neighbour* neighbour(const IpAddr& address) const {
+        const auto found = std::ranges::find(mirror->state().neighbours, address, &route::Neighbour::address);
+        return found == mirror->state().neighbours.end() ? nullptr : &*found;
+    }
+
+    std::unique_ptr<TapTwin> up, cluster;
+    std::unique_ptr<NetlinkMirror> mirror;
+    MirrorChange last;
+    std::string notices;
+};
+
+TEST_F(Mirror, ReadsWhatIsThereAtTheStart) {
+    ASSERT_EQ(mirror->state().ports.size(), 2u);
+    EXPECT_EQ(mirror->state().ports[0], (route::EgressPort{kUp, kUpMac, 1500, true}));
+    EXPECT_EQ(mirror->state().ports[1], (route::EgressPort{kCluster, kClusterMac, 1500, true}));
+    const auto* on_link = route_to("10.2.0.0/24");
+    ASSERT_TRUE(on_link);
+    EXPECT_EQ(on_link->egress, kCluster);
+    EXPECT_FALSE(on_link->gateway);
+    EXPECT_TRUE(route_to("2001:db8:1::/64"));
+    const auto& addresses = mirror->state().addresses;
+    EXPECT_TRUE(std::ranges::count(addresses, route::LocalAddress{kUp, IpAddr::v4(10, 1, 0, 1), 24}) == 1);
+    EXPECT_TRUE(std::ranges::count(addresses, route::LocalAddress{kCluster, IpAddr::v4(10, 2, 0, 1), 24}) == 1);
+    EXPECT_FALSE(NetlinkMirror::open({{kUp, "no_such_twin"}}, {}));
+}
+
+TEST_F(Mirror, FollowsRoutes) {
+    ASSERT_EQ(run("ip route add default via 10.1.0.254 metric 7"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return route_to("0.0.0.0/0") != nullptr; }));
+    EXPECT_EQ(*route_to("0.0.0.0/0"), (route::Route{*Prefix::parse("0.0.0.0/0"), kUp, IpAddr::v4(10, 1, 0, 254), 7}));
+    EXPECT_TRUE(last.forwarding);
+
+    // A replaced route is announced by its successor only.
+    ASSERT_EQ(run("ip route add 10.9.0.0/16 via 10.1.0.5"), 0);
+    ASSERT_EQ(run("ip route replace 10.9.0.0/16 via 10.2.0.5"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.9.0.0/16") != nullptr && route_to("10.9.0.0/16")->egress == kCluster; }));
+    EXPECT_EQ(std::ranges::count(mirror->state().routes, *Prefix::parse("10.9.0.0/16"), &route::Route::destination), 1);
+
+    ASSERT_EQ(run("ip -6 route add 2001:db8:9::/48 via 2001:db8:1::9"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return route_to("2001:db8:9::/48") != nullptr; }));
+    EXPECT_EQ(route_to("2001:db8:9::/48")->gateway, *IpAddr::parse("2001:db8:1::9"));
+
+    ASSERT_EQ(run("ip route del 10.9.0.0/16"), 0);
+    EXPECT_TRUE(mirrors([&](const auto&) { return route_to("10.9.0.0/16") == nullptr; }));
+}
+
+TEST_F(Mirror, IgnoresWhatIsNoTwins) {
+    ASSERT_EQ(run("ip tuntap add other mode tap && ip link set other up && ip addr add 10.3.0.1/24 dev other"), 0);
+    ASSERT_EQ(
+        run("ip route add 10.8.0.0/16 dev other && ip route add blackhole 10.7.0.0/16 && ip route add 10.6.0.0/16 via 10.1.0.6 table 77"),
+        0);
+    ASSERT_EQ(run("ip route add 10.5.0.0/16 via 10.1.0.5"), 0);  // said last, heard last
+    ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.5.0.0/16") != nullptr; }));
+    for (const char* prefix : {"10.3.0.0/24", "10.8.0.0/16", "10.7.0.0/16", "10.6.0.0/16"}) {
+        EXPECT_EQ(route_to(prefix), nullptr) << prefix;
+    }
+    EXPECT_EQ(std::ranges::count(mirror->state().addresses, IpAddr::v4(10, 3, 0, 1), &route::LocalAddress::address), 0);
+    run("ip link del other; ip route del blackhole 10.7.0.0/16; ip route flush table 77");
+}
+
+TEST_F(Mirror, TakesTheFirstHopThatIsATwin) {
+    ASSERT_EQ(run("ip tuntap add other mode tap && ip link set other up && ip addr add 10.3.0.1/24 dev other"), 0);
+    ASSERT_EQ(run("ip route add 10.9.0.0/16 nexthop via 10.3.0.9 dev other nexthop via 10.2.0.9 dev cluster nexthop via 10.1.0.9 dev up"),
+              0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.9.0.0/16") != nullptr; }));
+    EXPECT_EQ(route_to("10.9.0.0/16")->egress, kCluster);
+    EXPECT_EQ(route_to("10.9.0.0/16")->gateway, IpAddr::v4(10, 2, 0, 9));
+    run("ip link del other");
+}
+
+TEST_F(Mirror, FollowsAnIpv6NextHopOfAnIpv4Route) {
+    ASSERT_EQ(run("ip route add 10.9.0.0/16 via inet6 fe80::9 dev up"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.9.0.0/16") != nullptr; }));
+    EXPECT_EQ(route_to("10.9.0.0/16")->gateway, *IpAddr::parse("fe80::9"));
+}
+
+TEST_F(Mirror, RoutesGoDownWithTheirLink) {
+    ASSERT_EQ(run("ip route add 10.9.0.0/16 via 10.2.0.9"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.9.0.0/16") != nullptr; }));
+    ASSERT_EQ(run("ip link set cluster down"), 0);
+    EXPECT_TRUE(mirrors([&](const auto& state) { return route_to("10.9.0.0/16") == nullptr && !state.ports[1].link_up; }));
+    EXPECT_TRUE(mirror->state().ports[0].link_up);
+}
+
+TEST_F(Mirror, CarrierAndMtuReachTheWorkers) {
+    cluster->set_carrier(false);
+    EXPECT_TRUE(mirrors([](const auto& state) { return !state.ports[1].link_up; }));
+    cluster->set_carrier(true);
+    ASSERT_EQ(run("ip link set cluster mtu 1300"), 0);
+    EXPECT_TRUE(mirrors([](const auto& state) { return state.ports[1] == route::EgressPort{kCluster, kClusterMac, 1300, true}; }));
+}
+
+TEST_F(Mirror, FollowsAddresses) {
+    ASSERT_EQ(run("ip addr add 203.0.113.5/32 dev up"), 0);
+    const route::LocalAddress vip{kUp, IpAddr::v4(203, 0, 113, 5), 32};
+    EXPECT_TRUE(mirrors([&](const auto& state) { return std::ranges::count(state.addresses, vip) == 1; }));
+    ASSERT_EQ(run("ip addr del 203.0.113.5/32 dev up"), 0);
+    EXPECT_TRUE(mirrors([&](const auto& state) { return std::ranges::count(state.addresses, vip) == 0; }));
+}
+
+TEST_F(Mirror, NeighboursKeepTheirIdWhileTheyAreKnown) {
+    const IpAddr host = IpAddr::v4(10, 2, 0, 50);
+    ASSERT_EQ(run("ip neigh add 10.2.0.50 lladdr 02:00:00:00:05:00 dev cluster nud permanent"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(host) != nullptr; }));
+    const route::Neighbour before = *neighbour(host);
+    EXPECT_EQ(before.state, route::NeighbourState::Reachable);
+    EXPECT_EQ(before.port, kCluster);
+    EXPECT_EQ(before.mac, (MacAddr{{2, 0, 0, 0, 5, 0}}));
+
+    last = {};
+    ASSERT_EQ(run("ip neigh replace 10.2.0.50 lladdr 02:00:00:00:05:00 dev cluster nud stale"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(host)->state == route::NeighbourState::Stale; }));
+    EXPECT_TRUE(last.states);
+    EXPECT_FALSE(last.forwarding) << "stale is as good as reachable to a worker";
+
+    ASSERT_EQ(run("ip neigh replace 10.2.0.50 lladdr 02:00:00:00:05:01 dev cluster nud permanent"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(host)->mac.bytes[5] == 1; }));
+    EXPECT_TRUE(last.forwarding);
+    EXPECT_EQ(neighbour(host)->id, before.id);
+
+    ASSERT_EQ(run("ip neigh del 10.2.0.50 dev cluster"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(host) == nullptr; }));
+    ASSERT_EQ(run("ip neigh add 10.2.0.51 lladdr 02:00:00:00:05:02 dev cluster nud permanent"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(IpAddr::v4(10, 2, 0, 51)) != nullptr; }));
+    EXPECT_NE(neighbour(IpAddr::v4(10, 2, 0, 51))->id, before.id) << "an id rests before it is given again";
+}
+
+TEST_F(Mirror, TheKernelResolvesWhatAWorkerWaitsFor) {
+    const IpAddr host = IpAddr::v4(10, 2, 0, 60);
+    const IpAddr own = IpAddr::v4(10, 2, 0, 1);
+    mirror->resolve(kCluster, host, Clock::now());
+    ASSERT_FALSE(next_frame(*cluster, [&](const Frame& f) { return is_arp_request_for(f, host); }).empty());
+    // Linux does not announce an entry before it has an answer, or gives up.
+    ASSERT_TRUE(give(*cluster, arp(2, kHostMac, host, kClusterMac, own)));
+    ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(host) != nullptr && neighbour(host)->is_usable(); }));
+    EXPECT_EQ(neighbour(host)->mac, kHostMac);
+    EXPECT_EQ(neighbour(host)->state, route::NeighbourState::Reachable);
+}
+
+TEST_F(Mirror, TheKernelResolvesIpv6Too) {
+    const IpAddr host = *IpAddr::parse("2001:db8:1::60");
+    mirror->resolve(kUp, host, Clock::now());
+    // A neighbour solicitation (RFC 4861): ICMPv6 type 135, target after 8 bytes.
+    EXPECT_FALSE(next_frame(*up, [&](const Frame& f) {
+                     return f.size() >= 78 && f[12] == 0x86 && f[20] == 58 && f[54] == 135 &&
+                            std::equal(f.begin() + 62, f.begin() + 78, host.bytes().begin());
+                 }).empty());
+}
+
+TEST_F(Mirror, AFailedNextHopIsAskedForAgainAfterAPause) {
+    ASSERT_EQ(run("sysctl -w net.ipv4.neigh.cluster.retrans_time_ms=20 net.ipv4.neigh.cluster.mcast_solicit=1"), 0);
+    const IpAddr host = IpAddr::v4(10, 2, 0, 61);
+    const auto start = Clock::now();
+    mirror->resolve(kCluster, host, start);
+    ASSERT_TRUE(
+        mirrors([&](const auto&) { return neighbour(host) != nullptr && neighbour(host)->state == route::NeighbourState::Failed; }));
+    const auto asks = [&](Clock::time_point when) {
+        std::array<uint8_t, 2048> room;
+        while (cluster->read(room) > 0) {
+        }
+        mirror->resolve(kCluster, host, when);
+        pollfd readable{cluster->fd(), POLLIN, 0};
+        return poll(&readable, 1, 100) == 1;
+    };
+    EXPECT_FALSE(asks(start + std::chrono::milliseconds(2'900)));
+    EXPECT_TRUE(asks(start + std::chrono::milliseconds(3'100)));
+}
+
+TEST_F(Mirror, AStaleNextHopInUseIsProbed) {
+    ASSERT_EQ(run("sysctl -w net.ipv4.neigh.cluster.delay_first_probe_time=0"), 0);
+    const IpAddr host = IpAddr::v4(10, 2, 0, 62);
+    ASSERT_EQ(run("ip neigh add 10.2.0.62 lladdr 02:00:00:00:09:09 dev cluster nud stale"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(host) != nullptr; }));
+    mirror->confirm(*neighbour(host), Clock::now());
+    // A unicast probe to the MAC that is known.
+    const Frame probe = next_frame(*cluster, [&](const Frame& f) { return is_arp_request_for(f, host); });
+    ASSERT_FALSE(probe.empty());
+    EXPECT_TRUE(std::equal(probe.begin(), probe.begin() + 6, kHostMac.bytes.begin()));
+    ASSERT_TRUE(give(*cluster, arp(2, kHostMac, host, kClusterMac, IpAddr::v4(10, 2, 0, 1))));
+    EXPECT_TRUE(mirrors([&](const auto&) { return neighbour(host)->state == route::NeighbourState::Reachable; }));
+}
+
+TEST_F(Mirror, ReadsEverythingAnewAfterLostMessages) {
+    ASSERT_EQ(run("ip neigh add 10.2.0.70 lladdr 02:00:00:00:07:00 dev cluster nud permanent"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(IpAddr::v4(10, 2, 0, 70)) != nullptr; }));
+    const NeighbourId kept = neighbour(IpAddr::v4(10, 2, 0, 70))->id;
+    ASSERT_EQ(run("ip neigh add 10.2.0.71 lladdr 02:00:00:00:07:01 dev cluster nud permanent"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return neighbour(IpAddr::v4(10, 2, 0, 71)) != nullptr; }));
+
+    const int tiny = 1;  // the kernel makes it its minimum
+    ASSERT_EQ(setsockopt(mirror->fd(), SOL_SOCKET, SO_RCVBUF, &tiny, sizeof(tiny)), 0);
+    ASSERT_EQ(run("ip neigh del 10.2.0.71 dev cluster; ip route add 10.9.0.0/16 via 10.2.0.9; for i in $(seq 1 40); do "
+                  "ip neigh replace 10.2.0.$((100 + i)) lladdr 02:00:00:00:07:07 dev cluster nud permanent; done"),
+              0);
+    notices.clear();
+    ASSERT_TRUE(mirrors([&](const auto& state) {
+        return std::ranges::count(state.neighbours, kHostMac, &route::Neighbour::mac) == 0 &&
+               neighbour(IpAddr::v4(10, 2, 0, 140)) != nullptr;
+    }));
+    EXPECT_NE(notices.find("were lost"), std::string::npos) << "the socket never overflowed: the test proves nothing";
+    EXPECT_EQ(neighbour(IpAddr::v4(10, 2, 0, 71)), nullptr);
+    EXPECT_EQ(neighbour(IpAddr::v4(10, 2, 0, 70))->id, kept);
+    EXPECT_TRUE(route_to("10.9.0.0/16"));
+}
+
+// ---- IngressGuard and KernelInterface
+
+class Guard : public DriversLinux {
+ protected:
+    void SetUp() override {
+        DriversLinux::SetUp();
+        if (IsSkipped()) {
+            return;
+        }
+        ASSERT_TRUE(peer.is_up());
+        ASSERT_TRUE(test::wire(peer, "wire0", "far0", "10.4.0.2/24"));
+        run("ip link set wire0 up");
+    }
+    void TearDown() override { run("ip link del wire0"); }
+    bool kernel_answers() const { return run(peer.inside("ping -c 1 -W 1 10.4.0.1")) == 0; }
+    static bool table_exists() { return output_of("nft list tables").find("penstock_") != std::string::npos; }
+    test::Peer peer;
+};
+
+TEST_F(Guard, KeepsTheKernelAwayAndLeavesNothing) {
+    run("ip addr add 10.4.0.1/24 dev wire0");
+    ASSERT_TRUE(kernel_answers());
+    {
+        const auto guard = IngressGuard::install("wire0");
+        ASSERT_TRUE(guard) << guard.error().what;
+        EXPECT_TRUE(table_exists());
+        EXPECT_FALSE(kernel_answers());
+    }
+    EXPECT_FALSE(table_exists());
+    EXPECT_TRUE(kernel_answers());
+}
+
+TEST_F(Guard, ACrashGivesTheInterfaceBack) {
+    run("ip addr add 10.4.0.1/24 dev wire0");
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const auto guard = IngressGuard::install("wire0");
+        const char byte = guard ? 'y' : 'n';
+        if (write(ready[1], &byte, 1) != 1) {
+            _exit(1);
+        }
+        pause();
+    }
+    char byte = 'n';
+    ASSERT_EQ(read(ready[0], &byte, 1), 1);
+    ASSERT_EQ(byte, 'y');
+    EXPECT_TRUE(table_exists());
+    EXPECT_FALSE(kernel_answers());
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    EXPECT_TRUE(eventually([] { return !table_exists(); }, [] {}));
+    EXPECT_TRUE(kernel_answers());
+}
+
+TEST_F(Guard, TheInterfaceIsMadeAWireAndPutBack) {
+    run("ip link set wire0 down; ethtool -K wire0 gro on; sysctl -w net.ipv6.conf.wire0.disable_ipv6=0");
+    const std::string before =
+        output_of("ip -o link show wire0; ethtool -k wire0 | grep generic-receive; sysctl net.ipv6.conf.wire0.disable_ipv6");
+    {
+        const auto interface = KernelInterface::prepare("wire0", 4000, {});
+        ASSERT_TRUE(interface) << interface.error().what;
+        const std::string during = output_of("ip -d -o link show wire0; ethtool -k wire0; sysctl net.ipv6.conf.wire0.disable_ipv6");
+        EXPECT_NE(during.find("mtu 4000"), std::string::npos) << during;
+        EXPECT_NE(during.find("ALLMULTI"), std::string::npos) << during;
+        EXPECT_NE(during.find(",UP"), std::string::npos) << during;
+        EXPECT_NE(during.find("generic-receive-offload: off"), std::string::npos) << during;
+        EXPECT_NE(during.find("disable_ipv6 = 1"), std::string::npos) << during;
+    }
+    EXPECT_EQ(output_of("ip -o link show wire0; ethtool -k wire0 | grep generic-receive; sysctl net.ipv6.conf.wire0.disable_ipv6"), before);
+}
+
+TEST_F(Guard, AddressesBelongOnTheTwin) {
+    run("ip addr add 10.4.0.1/24 dev wire0");
+    const auto refused = KernelInterface::prepare("wire0", 1500, {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::InvalidArgument);
+    EXPECT_NE(refused.error().what.find("10.4.0.1"), std::string::npos) << refused.error().what;
+    EXPECT_EQ(KernelInterface::prepare("no_such_if", 1500, {}).error().code, Errc::NotFound);
+}
+
+}  // namespace
+}  // namespace penstock::drivers

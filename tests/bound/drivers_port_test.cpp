@@ -1,0 +1,278 @@
+// Real ports on a veth: af_packet (and af_xdp) below, the TAP twin above, and Linux talking through both. The loop between them is the
+// smallest that could stand for the workers: everything received is punted, everything from Linux is sent.
+//
+//   peer namespace: far0 10.5.0.2 --- wire0 [NicPort] -- this test -- [TapTwin] up 10.5.0.1 : this namespace
+#include <gtest/gtest.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "drivers/eal.hpp"
+#include "drivers/host_facts.hpp"
+#include "drivers/mempool.hpp"
+#include "drivers/nic_port.hpp"
+#include "drivers/tap_twin.hpp"
+#include "drivers/twin_io.hpp"
+#include "tests/bound/drivers_namespaces.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+using test::output_of;
+using test::run;
+
+constexpr NicPortId kPort{0};
+
+// EAL cannot be started twice in a process, so all tests share one; it must come after the namespace, because its threads stay where they
+// were made.
+struct SharedEal {
+    std::unique_ptr<Eal> eal;
+    std::string why_not;
+    std::string log;
+    SharedEal() {
+        if (!test::in_own_namespace(why_not)) {
+            return;
+        }
+        const unsigned cpu = allowed_cpus().front();
+        auto started = Eal::start({.worker_cpus = {cpu, cpu},
+                                   .main_cpu = cpu,
+                                   .memory_mb = 256,
+                                   .no_huge = true,
+                                   .sink = [this](NoticeLevel, std::string_view line) { log += std::string(line) + "\n"; }});
+        if (started) {
+            eal = std::move(*started);
+        } else {
+            why_not = started.error().what;
+        }
+    }
+};
+
+SharedEal& shared_eal() {
+    static SharedEal shared;
+    return shared;
+}
+
+// The workers' side of TwinIo, reduced to the port's own queues.
+class PortItself : public TwinIoPorts {
+ public:
+    explicit PortItself(const NicPort& port) : port_(port) {}
+    size_t take_punted(NicPortId, std::span<rte_mbuf*> out) override {
+        size_t count = 0;
+        for (uint16_t queue = 0; queue < port_.facts().rx_queues && count < out.size(); ++queue) {
+            count += rte_eth_rx_burst(port_.facts().dpdk_port, queue, out.data() + count, static_cast<uint16_t>(out.size() - count));
+        }
+        return count;
+    }
+    size_t send_from_host(NicPortId, std::span<rte_mbuf*> frames) override {
+        return rte_eth_tx_burst(port_.facts().dpdk_port, 0, frames.data(), static_cast<uint16_t>(frames.size()));
+    }
+    void count_host_drop(DropReason, uint64_t packets) override { dropped += packets; }
+    uint64_t dropped = 0;
+
+ private:
+    const NicPort& port_;
+};
+
+class Ports : public ::testing::Test {
+ protected:
+    void SetUp() override {
+        if (!shared_eal().eal) {
+            GTEST_SKIP() << shared_eal().why_not;
+        }
+        ASSERT_TRUE(peer.is_up());
+    }
+    void TearDown() override {
+        stop();
+        run("ip link del wire0");
+        std::filesystem::remove_all(locks);
+    }
+
+    NicPortOptions options(const std::string& device, uint16_t mtu, unsigned queues) const {
+        NicPortOptions asked{.device = device, .twin_name = "up", .addresses = {}, .mtu = mtu, .rx_queues = queues, .tx_queues = queues};
+        asked.lock_directory = locks;
+        return asked;
+    }
+
+    // From veth to a running twin.
+    Status start(const std::string& device, uint16_t mtu, unsigned queues) {
+        if (!test::wire(peer, "wire0", "far0", "10.5.0.2/24 2001:db8:5::2/64", mtu)) {
+            return fail(Errc::Internal, "no veth");
+        }
+        auto probed = NicPort::probe(kPort, options(device, mtu, queues), [](NoticeLevel, std::string_view) {});
+        if (!probed) {
+            return std::unexpected(probed.error());
+        }
+        port = std::move(*probed);
+        MempoolDemand demand{.workers = queues};
+        port->add_demand(demand);
+        pools.emplace();
+        Status done = pools->add(port->facts().socket, demand);
+        if (done) {
+            done = port->configure(pools->on(port->facts().socket), queues);
+        }
+        if (done) {
+            done = port->start();
+        }
+        if (!done) {
+            return done;
+        }
+        auto opened = TapTwin::open({.name = "up",
+                                     .mac = port->facts().mac,
+                                     .mtu = mtu,
+                                     .addresses = {*InterfaceAddress::parse("10.5.0.1/24"), *InterfaceAddress::parse("2001:db8:5::1/64")}});
+        if (!opened) {
+            return std::unexpected(opened.error());
+        }
+        twin = std::move(*opened);
+        sides = std::make_unique<PortItself>(*port);
+        auto io_opened = TwinIo::open({{kPort, twin.get(), mtu}}, *sides, pools->on(port->facts().socket));
+        if (!io_opened) {
+            return std::unexpected(io_opened.error());
+        }
+        io = std::move(*io_opened);
+        running = true;
+        loop = std::thread([this] {
+            while (running) {
+                io->poll_once(5);
+            }
+        });
+        return {};
+    }
+    void stop() {
+        running = false;
+        if (loop.joinable()) {
+            loop.join();
+        }
+        io.reset();
+        twin.reset();
+        port.reset();
+        pools.reset();
+    }
+
+    test::Peer peer;
+    std::string locks = std::filesystem::temp_directory_path() / ("penstock_locks_" + std::to_string(getpid()));
+    std::unique_ptr<NicPort> port;
+    std::optional<Mempools> pools;
+    std::unique_ptr<TapTwin> twin;
+    std::unique_ptr<PortItself> sides;
+    std::unique_ptr<TwinIo> io;
+    std::atomic<bool> running = false;
+    std::thread loop;
+};
+
+TEST_F(Ports, LinuxTalksThroughAnAfPacketPort) {
+    const Status started = start("net_af_packet0,iface=wire0", 1500, 2);
+    ASSERT_TRUE(started) << started.error().what << "\n" << shared_eal().log;
+    EXPECT_EQ(port->facts().driver, "net_af_packet");
+    EXPECT_EQ(port->facts().rx_queues, 2);
+    EXPECT_EQ(port->facts().tx_queues, 2);
+    EXPECT_FALSE(port->facts().steering.flow_stays_on_queue);
+    EXPECT_TRUE(port->link_up());
+    EXPECT_NE(output_of("ip link show wire0").find(port->facts().mac.to_string()), std::string::npos);
+
+    EXPECT_EQ(run(peer.inside("ping -c 20 -i 0.01 -W 1 10.5.0.1")), 0);
+    EXPECT_EQ(run(peer.inside("ping -6 -c 5 -i 0.01 -W 1 2001:db8:5::1")), 0);
+    EXPECT_EQ(run("ping -c 5 -i 0.01 -W 1 10.5.0.2"), 0);
+    // One answer each, not a second one from the kernel beside us.
+    EXPECT_EQ(output_of(peer.inside("ping -c 3 -i 0.01 -W 1 10.5.0.1")).find("DUP!"), std::string::npos);
+
+    const NicPortCounters counted = port->counters();
+    EXPECT_GE(counted.rx_packets, 33u);
+    EXPECT_GE(counted.tx_packets, 33u);
+    const TwinCounters moved = io->counters(kPort);
+    EXPECT_GE(moved.punted, 33u);
+    EXPECT_GE(moved.from_host, 33u);
+    EXPECT_EQ(moved.punt_failed + moved.host_frame_invalid + moved.no_buffer + sides->dropped, 0u);
+}
+
+TEST_F(Ports, ASecondPortOnTheSameInterfaceFailsByName) {
+    ASSERT_TRUE(start("net_af_packet0,iface=wire0", 1500, 1));
+    const auto second = NicPort::probe(NicPortId{1}, options("net_af_packet1,iface=wire0", 1500, 1), {});
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, Errc::AlreadyExists);
+    EXPECT_EQ(second.error().what, "port net_af_packet1: wire0 is in use by penstockd pid " + std::to_string(getpid()));
+    EXPECT_EQ(run(peer.inside("ping -c 1 -W 1 10.5.0.1")), 0) << "the first port was disturbed";
+}
+
+TEST_F(Ports, JumboFramesPassWhole) {
+    const Status started = start("net_af_packet0,iface=wire0", 9000, 1);
+    ASSERT_TRUE(started) << started.error().what << "\n" << shared_eal().log;
+    EXPECT_EQ(run(peer.inside("ping -c 3 -i 0.01 -W 1 -M do -s 8972 10.5.0.1")), 0);
+    EXPECT_EQ(io->counters(kPort).host_frame_invalid, 0u);
+}
+
+TEST_F(Ports, AnEndedPortLeavesTheInterfaceAsItWas) {
+    ASSERT_TRUE(start("net_af_packet0,iface=wire0", 1500, 1));
+    EXPECT_NE(output_of("nft list tables").find("wire0"), std::string::npos);
+    stop();
+    EXPECT_EQ(output_of("nft list tables").find("wire0"), std::string::npos);
+    EXPECT_EQ(output_of("sysctl -n net.ipv6.conf.wire0.disable_ipv6"), "0\n");
+    EXPECT_NE(run("ip link show dev up"), 0);
+    // And it can be had again.
+    run("ip link del wire0");
+    const Status again = start("net_af_packet0,iface=wire0", 1500, 1);
+    EXPECT_TRUE(again) << again.error().what;
+    EXPECT_EQ(run(peer.inside("ping -c 2 -i 0.01 -W 1 10.5.0.1")), 0);
+}
+
+TEST_F(Ports, LinuxTalksThroughAnAfXdpPort) {
+    const Status started = start("net_af_xdp0,iface=wire0", 1500, 2);
+    if (!started && started.error().code == Errc::Unavailable) {
+        GTEST_SKIP() << "no AF_XDP here: " << started.error().what;
+    }
+    ASSERT_TRUE(started) << started.error().what << "\n" << shared_eal().log;
+    EXPECT_EQ(port->facts().rx_queues, 1);
+    EXPECT_EQ(port->facts().tx_queues, 1) << "two workers must share what veth has";
+    EXPECT_FALSE(port->facts().steering.flow_stays_on_queue);
+    EXPECT_EQ(run(peer.inside("ping -c 20 -i 0.01 -W 1 10.5.0.1")), 0);
+    EXPECT_EQ(run("ping -c 5 -i 0.01 -W 1 10.5.0.2"), 0);
+}
+
+TEST_F(Ports, AnAfXdpPortRefusesWhatAPageCannotHold) {
+    const Status refused = start("net_af_xdp0,iface=wire0", 9000, 1);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().what.find("9000"), std::string::npos) << refused.error().what;
+}
+
+TEST_F(Ports, NamesWhatIsMissing) {
+    const auto no_interface = NicPort::probe(kPort, options("net_af_packet0,iface=nowhere", 1500, 1), {});
+    ASSERT_FALSE(no_interface);
+    EXPECT_EQ(no_interface.error().code, Errc::NotFound);
+    EXPECT_NE(no_interface.error().what.find("interface nowhere"), std::string::npos) << no_interface.error().what;
+    const auto no_device = NicPort::probe(kPort, options("0000:7f:1f.7", 1500, 1), {});
+    ASSERT_FALSE(no_device);
+    EXPECT_NE(no_device.error().what.find("0000:7f:1f.7"), std::string::npos) << no_device.error().what;
+}
+
+// A ring device has no MAC, no link partner and no interface: the port must still be whole.
+TEST_F(Ports, APortWithoutInterfaceIsWhole) {
+    auto probed = NicPort::probe(kPort, options("net_null0", 1500, 2), {});
+    ASSERT_TRUE(probed) << probed.error().what;
+    MempoolDemand demand{.workers = 2};
+    (*probed)->add_demand(demand);
+    Mempools own;
+    ASSERT_TRUE(own.add((*probed)->facts().socket, demand));
+    const Status configured = (*probed)->configure(own.on((*probed)->facts().socket), 2);
+    ASSERT_TRUE(configured) << configured.error().what;
+    ASSERT_TRUE((*probed)->start());
+    EXPECT_FALSE((*probed)->facts().mac.is_zero());
+    EXPECT_FALSE((*probed)->facts().mac.is_multicast());
+    EXPECT_EQ((*probed)->facts().rx_queues, 2);
+    EXPECT_FALSE((*probed)->facts().steering.flow_stays_on_queue) << "net_null's RSS does nothing";
+    probed->reset();
+}
+
+TEST_F(Ports, EalSaysWhichMemoryItHas) {
+    EXPECT_EQ(shared_eal().eal->memory_description(), "no hugepages, 256 MB: as asked for");
+    EXPECT_EQ(shared_eal().eal->worker_lcores(), (std::vector<unsigned>{1, 2}));
+    const auto twice = Eal::start({.worker_cpus = {allowed_cpus().front()}, .main_cpu = allowed_cpus().front()});
+    ASSERT_FALSE(twice);
+    EXPECT_EQ(twice.error().code, Errc::AlreadyExists);
+}
+
+}  // namespace
+}  // namespace penstock::drivers

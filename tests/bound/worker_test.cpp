@@ -1,0 +1,267 @@
+// Real workers on real lcores over net_ring: what the stages promise, kept by the loop, the rings and the publication around them.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <set>
+
+#include "dataplane/packet/parse.hpp"
+#include "dataplane/worker/worker_set.hpp"
+#include "dataplane/worker/worker_set_impl.hpp"
+#include "tests/bound/allocation_count.hpp"
+#include "tests/bound/ring_ports.hpp"
+#include "tests/support/eal_fixture.hpp"
+#include "tests/support/packet_builder.hpp"
+#include "tests/support/prng.hpp"
+
+namespace penstock::test {
+namespace {
+
+const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
+
+rte_mempool* pool() {
+    static rte_mempool* made = rte_pktmbuf_pool_create("worker_test", 8191, 0, 0, 2048, static_cast<int>(rte_socket_id()));
+    return made;
+}
+
+packet::FlowKey key_of(const std::vector<uint8_t>& frame) {
+    packet::Parsed parsed;
+    EXPECT_TRUE(packet::parse(frame, parsed).has_value()) << to_scapy(frame);
+    return parsed.key;
+}
+
+PacketBuilder from_client(L4Port port, const char* flags = "S") {
+    return eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("10.80.1.2", "80.11.12.10").tcp(port, 80, flags);
+}
+std::vector<uint8_t> reply_to(const packet::FlowKey& inside, const char* flags = "SA") {
+    return eth()
+        .from_mac(backend_mac(inside.destination.bytes()[15]).to_string())
+        .to_mac(kClusterMac.to_string())
+        .ipv4(inside.destination.to_string(), inside.source.to_string())
+        .tcp(inside.destination_port, inside.source_port, flags)
+        .build();
+}
+
+// Snapshots as the stage tests make them.
+std::unique_ptr<config::Snapshot> snapshot_of(VirtualGateway& gateway, const std::vector<TestService>& services) {
+    gateway.publish(services);
+    return std::make_unique<config::Snapshot>(gateway.snapshot());
+}
+
+class Workers : public testing::TestWithParam<uint32_t> {
+   protected:
+    void SetUp() override { ASSERT_TRUE(start_eal()); }
+
+    void start(uint32_t workers, uint16_t tx_queues_of_cluster = 0) {
+        static int run = 0;
+        const std::string suffix = std::to_string(run++);
+        up_ = std::make_unique<RingPort>("up" + suffix, static_cast<uint16_t>(workers), pool());
+        cluster_ = std::make_unique<RingPort>("cl" + suffix, static_cast<uint16_t>(workers), pool());
+        worker::WorkerSetOptions options;
+        options.connections_per_worker = 16'384;
+        for (uint32_t w = 0; w < workers; ++w) {
+            options.lcores.push_back(w + 1);
+            options.cpus.push_back(worker_cpu());
+        }
+        const auto queues = static_cast<uint16_t>(workers);
+        options.ports = {{kUp, up_->dpdk_port(), queues, queues, false, false, kUpMac},
+                         {kCluster, cluster_->dpdk_port(), queues, tx_queues_of_cluster == 0 ? queues : tx_queues_of_cluster, false, false,
+                          kClusterMac}};
+        auto started = worker::WorkerSet::start(std::move(options), snapshot_of(gateway_, {web_}));
+        ASSERT_TRUE(started.has_value()) << started.error().what;
+        workers_ = std::move(*started);
+    }
+    void TearDown() override { workers_.reset(); }
+
+    TestService web_{.frontends = {{kVip, 80}}, .backends = {11, 12, 13}};
+    VirtualGateway gateway_;
+    std::unique_ptr<RingPort> up_, cluster_;
+    std::unique_ptr<worker::WorkerSet> workers_;
+};
+INSTANTIATE_TEST_SUITE_P(Count, Workers, testing::Values(1u, 2u, 4u));
+
+TEST_P(Workers, ForwardBothWaysWhateverTheQueue_NAT001) {
+    start(GetParam(), 1);  // one transmit queue on the cluster side: workers without one send through another
+    Prng random;
+    const auto any_queue = [&] { return static_cast<uint16_t>(random.below(GetParam())); };
+    std::set<std::string> inside;
+    for (L4Port port = 1000; port < 1200; ++port) {
+        up_->put(from_client(port).build(), any_queue());
+        const std::vector<uint8_t> syn = cluster_->take_frame();
+        ASSERT_FALSE(syn.empty()) << port;
+        EXPECT_TRUE(inside.insert(key_of(syn).to_string()).second);
+        cluster_->put(reply_to(key_of(syn)), any_queue());
+        const std::vector<uint8_t> answer = up_->take_frame();
+        ASSERT_FALSE(answer.empty()) << port;
+        EXPECT_EQ(key_of(answer), (packet::FlowKey{kVip, kClient, 80, port, Protocol::Tcp, {}}));
+    }
+    const worker::Inspector inspect = workers_->inspect();
+    uint64_t connections = 0, handed_off = 0, handed_in = 0;
+    for (uint8_t w = 0; w < GetParam(); ++w) {
+        connections += inspect.worker({w}).connections;
+        handed_off += inspect.counter({w}, stats::Counter::HandedOff);
+        handed_in += inspect.counter({w}, stats::Counter::HandedIn);
+    }
+    EXPECT_EQ(connections, 200u);
+    EXPECT_EQ(handed_off, handed_in);
+    EXPECT_EQ(handed_off > 0, GetParam() > 1);
+    uint32_t listed = 0;
+    inspect.for_each_connection([&](const worker::ConnectionView& view) {
+        EXPECT_EQ(view.forward.destination, kVip);
+        EXPECT_EQ(view.state, "syn-received");
+        ++listed;
+        return true;
+    });
+    EXPECT_EQ(listed, 200u);
+}
+
+TEST_P(Workers, PuntAndCarryWhatLinuxSends) {
+    start(GetParam());
+    const std::vector<uint8_t> arp = eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
+    up_->put(arp, 0);
+    rte_mbuf* punted = nullptr;
+    for (int tries = 0; tries < 20'000 && workers_->take_punted(kUp, {&punted, 1}) == 0; ++tries) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    ASSERT_NE(punted, nullptr);
+    EXPECT_EQ(std::vector<uint8_t>(rte_pktmbuf_mtod(punted, uint8_t*), rte_pktmbuf_mtod(punted, uint8_t*) + punted->data_len), arp);
+    ASSERT_EQ(workers_->send_from_host(kCluster, {&punted, 1}), 1u);
+    EXPECT_EQ(cluster_->take_frame(), arp);
+}
+
+TEST_P(Workers, HoldPacketsUntilLinuxKnowsTheNextHop) {
+    start(GetParam());
+    TestService one = web_;
+    one.backends = {200};
+    gateway_.set_unresolved({200});
+    workers_->publish(snapshot_of(gateway_, {one}));
+    up_->put(from_client(1000).build(), 0);
+    std::optional<worker::NeighbourRequest> request;
+    for (int tries = 0; tries < 20'000 && !request; ++tries) {
+        request = workers_->take_neighbour_request();
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    ASSERT_TRUE(request.has_value());
+    EXPECT_EQ(request->address, backend_address(200));
+    EXPECT_EQ(request->egress, kCluster);
+    EXPECT_EQ(cluster_->try_take(), nullptr);
+    gateway_.set_unresolved({});
+    workers_->publish(std::make_unique<config::Snapshot>(gateway_.snapshot()));
+    const std::vector<uint8_t> syn = cluster_->take_frame();
+    ASSERT_FALSE(syn.empty());
+    EXPECT_EQ(load<MacAddr>(syn.data()), backend_mac(200));
+}
+
+// GEN-007: traffic that passes while a publication stands half done meets the old or the new state, never a mixture. Here the ports' numbers
+// change together with the endpoints.
+TEST_P(Workers, ServeTheOldOrTheNewStateThroughTheSeam_GEN007) {
+    start(GetParam());
+    TestService before = web_;
+    before.backend_port = 1111;
+    before.backends = {11};
+    TestService after = web_;
+    after.backend_port = 2222;
+    after.backends = {22};
+    workers_->publish(snapshot_of(gateway_, {before}));
+    L4Port port = 1000;
+    const auto probe = [&](const char* when) {
+        for (int i = 0; i < 20; ++i) {
+            up_->put(from_client(port++).build(), static_cast<uint16_t>(i % static_cast<int>(GetParam())));
+            const std::vector<uint8_t> syn = cluster_->take_frame();
+            ASSERT_FALSE(syn.empty()) << when;
+            const packet::FlowKey key = key_of(syn);
+            const bool old_state = key.destination == backend_address(11) && key.destination_port == 1111;
+            const bool new_state = key.destination == backend_address(22) && key.destination_port == 2222;
+            EXPECT_TRUE(old_state || new_state) << when << ": " << key.to_string();
+        }
+    };
+    workers_->impl().publisher->set_latch([&](config::Publisher::Step step) {
+        switch (step) {
+            case config::Publisher::Step::BeforeExchange: probe("before the exchange"); break;
+            case config::Publisher::Step::AfterExchange: probe("after the exchange, before the grace period"); break;
+            case config::Publisher::Step::BeforeFree: probe("before the old state is freed"); break;
+        }
+    });
+    for (int round = 0; round < 10; ++round) {
+        workers_->publish(snapshot_of(gateway_, {round % 2 == 0 ? after : before}));
+    }
+}
+
+// Nothing in the packet path allocates: new flows, established ones, rejects, punts and handoffs, a million packets of them.
+TEST_P(Workers, AllocateNothingOverAMillionPackets) {
+    if (!kAllocationsCounted) {
+        GTEST_SKIP() << "a sanitizer owns the allocator in this build";
+    }
+    start(GetParam());
+    TestService empty{.name = "empty", .frontends = {{kVip, 81}}};
+    workers_->publish(snapshot_of(gateway_, {web_, empty}));
+    constexpr uint32_t kPackets = 1'000'000;
+    std::vector<std::vector<uint8_t>> frames;
+    for (L4Port port = 2000; port < 2512; ++port) {
+        frames.push_back(from_client(port, "S").build());
+        frames.push_back(
+            eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("10.80.1.2", "80.11.12.10").tcp(port, 81, "S").build());
+        frames.push_back(eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build());
+    }
+    start_counting_worker_allocations();
+    uint32_t put = 0;
+    std::array<rte_mbuf*, 32> punted;
+    while (put < kPackets) {
+        for (uint32_t i = 0; i < 64 && put < kPackets; ++i, ++put) {
+            up_->put(frames[put % frames.size()], static_cast<uint16_t>(put % GetParam()));
+        }
+        for (RingPort* port : {up_.get(), cluster_.get()}) {
+            while (rte_mbuf* mbuf = port->try_take()) {
+                rte_pktmbuf_free(mbuf);
+            }
+        }
+        const size_t taken = workers_->take_punted(kUp, punted);
+        for (size_t i = 0; i < taken; ++i) {
+            rte_pktmbuf_free(punted[i]);
+        }
+    }
+    const worker::Inspector inspect = workers_->inspect();
+    const auto received = [&] {
+        uint64_t packets = 0;
+        for (uint8_t w = 0; w < GetParam(); ++w) {
+            packets += inspect.counter({w}, stats::Counter::RxPackets);
+        }
+        return packets;
+    };
+    for (int tries = 0; tries < 20'000 && received() < kPackets; ++tries) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    EXPECT_EQ(stop_counting_worker_allocations(), 0u);
+    EXPECT_EQ(received(), kPackets);
+    uint64_t connections = 0;
+    for (uint8_t w = 0; w < GetParam(); ++w) {
+        connections += inspect.worker({w}).connections;
+    }
+    EXPECT_EQ(connections, 512u);
+}
+
+TEST_P(Workers, ExplainWhatWouldHappenAndTakeNothing) {
+    start(GetParam());
+    worker::ExplainQuery query;
+    query.key = {kClient, kVip, 5000, 80, Protocol::Tcp, {}};
+    query.receiver = {static_cast<uint8_t>(GetParam() - 1)};
+    const worker::Explanation before = workers_->inspect().explain(query);
+    EXPECT_EQ(before.verdict, "transmit");
+    ASSERT_TRUE(before.leaves_as.has_value());
+    EXPECT_EQ(before.leaves_as->source, kClusterAddress);
+    EXPECT_EQ(workers_->inspect().worker({0}).connections, 0u);
+    up_->put(from_client(5000).build(), static_cast<uint16_t>(GetParam() - 1));
+    const packet::FlowKey out = key_of(cluster_->take_frame());
+    EXPECT_EQ(out.destination, before.leaves_as->destination) << "rr gives the flow what explain foretold";
+    const worker::Explanation after = workers_->inspect().explain(query);
+    ASSERT_TRUE(after.leaves_as.has_value());
+    EXPECT_EQ(*after.leaves_as, out);
+
+    query.key.destination_port = 81;
+    EXPECT_EQ(workers_->inspect().explain(query).reason, DropReason::VipPortClosed);
+    query.key.destination = kUpAddress;
+    EXPECT_EQ(workers_->inspect().explain(query).verdict, "punt");
+}
+
+}  // namespace
+}  // namespace penstock::test
