@@ -7,7 +7,8 @@
 #include <array>
 #include <ctime>
 #include <memory>
-#include <mutex>
+#include <optional>
+#include <utility>
 
 #include "dataplane/base/check.hpp"
 
@@ -26,6 +27,32 @@ std::string_view name_of(spdlog::level::level_enum level) {
         }
     }
     return "error";  // spdlog's critical: nobody logs it, but its macros could
+}
+
+std::optional<spdlog::level::level_enum> level_named(std::string_view name) {
+    for (const auto& [known, value] : kLevels) {
+        if (known == name) {
+            return value;
+        }
+    }
+    return std::nullopt;
+}
+
+Status check(std::string_view logger, std::string_view level) {
+    if (!level_named(level)) {
+        return fail(Errc::InvalidArgument, "log level \"" + std::string(level) + "\" is not one of trace, debug, info, warn, error, off");
+    }
+    if (!logger.empty() && std::ranges::find(kLoggers, logger) == std::end(kLoggers)) {
+        return fail(Errc::NotFound, "there is no logger \"" + std::string(logger) + "\"");
+    }
+    return {};
+}
+
+// "rpc=debug" -> rpc, debug; "debug" -> "", debug.
+std::pair<std::string_view, std::string_view> parts(std::string_view setting) {
+    const size_t equals = setting.find('=');
+    return equals == std::string_view::npos ? std::pair(std::string_view(), setting)
+                                            : std::pair(setting.substr(0, equals), setting.substr(equals + 1));
 }
 
 // Bytes of the UTF-8 sequence that starts here, 0 where it is none (RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF).
@@ -146,27 +173,26 @@ spdlog::logger& get(std::string_view name) {
 }
 
 Status set_level(std::string_view logger, std::string_view level) {
-    const auto* known = std::ranges::find(kLevels, level, &std::pair<std::string_view, spdlog::level::level_enum>::first);
-    if (known == std::end(kLevels)) {
-        return fail(Errc::InvalidArgument, "log level \"" + std::string(level) + "\" is not one of trace, debug, info, warn, error, off");
-    }
-    if (!logger.empty() && std::ranges::find(kLoggers, logger) == std::end(kLoggers)) {
-        return fail(Errc::NotFound, "there is no logger \"" + std::string(logger) + "\"");
+    if (auto status = check(logger, level); !status) {
+        return status;
     }
     for (const auto& candidate : loggers().all) {
         if (logger.empty() || candidate->name() == logger) {
-            candidate->set_level(known->second);
+            candidate->set_level(*level_named(level));
         }
     }
     return {};
 }
 
+Status check_setting(std::string_view setting) {
+    const auto [logger, level] = parts(setting);
+    return check(logger, level);
+}
+
 Status set_levels(const std::vector<std::string>& settings) {
     for (const std::string& setting : settings) {
-        const size_t equals = setting.find('=');
-        const std::string_view text = setting;
-        auto status = equals == std::string::npos ? set_level("", text) : set_level(text.substr(0, equals), text.substr(equals + 1));
-        if (!status) {
+        const auto [logger, level] = parts(setting);
+        if (auto status = set_level(logger, level); !status) {
             return status;
         }
     }

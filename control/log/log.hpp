@@ -31,7 +31,9 @@ void set_format(Format format);
 
 // `logger` "" means all. `level`: trace, debug, info, warn, error, off. InvalidArgument for another level, NotFound for another logger.
 Status set_level(std::string_view logger, std::string_view level);
-// Options of a program: "debug" or "rpc=debug", in order, so that a later one refines an earlier one.
+// Whether "debug" or "rpc=debug" could be set; changes nothing.
+[[nodiscard]] Status check_setting(std::string_view setting);
+// Options of a program, of that form, in order, so that a later one refines an earlier one.
 Status set_levels(const std::vector<std::string>& settings);
 // The level of each logger as it is now.
 [[nodiscard]] std::map<std::string, std::string> levels();

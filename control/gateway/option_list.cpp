@@ -1,0 +1,120 @@
+#include "control/gateway/option_list.hpp"
+
+#include <boost/program_options.hpp>
+#include <ostream>
+#include <string>
+
+#include "dataplane/base/limits.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+namespace po = boost::program_options;
+using Strings = std::vector<std::string>;
+
+// clang-format off
+constexpr const char* kExamples = R"TEXT(Examples
+  A test gateway on two veth ends, one worker, everything else at its default:
+    penstockd --port 'device=net_af_packet0,iface=veth0;twin=pen0;address=192.0.2.1/24' \
+              --port 'device=net_af_packet1,iface=veth1;twin=pen1;address=10.0.0.1/24'
+  A cluster node with one NIC, four workers on CPUs 2 to 5, NodePorts included:
+    penstockd --mode node --node-name "$(hostname)" --main-core 1 --worker-cores 2-5 --memory-mb 4096 \
+              --port 'device=0000:03:00.0;twin=pen0;address=192.0.2.1/24,2001:db8::1/64;mtu=9000'
+  Managed from another machine, by mutual TLS:
+    penstockd --config /etc/penstock/penstockd.ini --listen 192.0.2.1:9106 \
+              --tls-cert gateway.pem --tls-key gateway.key --tls-client-ca ca.pem --tls-admin-names edge-sync
+  The same names in an INI file; what may be repeated is repeated as a line:
+    port = device=0000:03:00.0;twin=pen0;address=192.0.2.1/24
+    worker-cores = 2-5
+    label = zone=a
+
+Configuration comes from penstock-sync over gRPC; penstockctl shows what the gateway does with it.
+)TEXT";
+// clang-format on
+
+}  // namespace
+
+po::options_description general_options() {
+    po::options_description group("General");
+    group.add_options()                            //
+        ("help,h", "print this and exit")          //
+        ("version", "print the version and exit")  //
+        ("config", po::value<std::string>()->value_name("FILE"), "INI file with these options, without the dashes");
+    return group;
+}
+
+std::vector<po::options_description> settings() {
+    std::vector<po::options_description> groups;
+
+    auto& ports = groups.emplace_back("Ports, workers, memory");
+    ports.add_options()  //
+        ("port", po::value<Strings>()->value_name("FIELDS"),
+         "'device=D;twin=NAME;address=A/L,...;mtu=N', repeatable, needed at least once. device: a PCI address or a DPDK vdev string. twin: "
+         "the "
+         "Linux interface to create beside it. address: what the twin carries (default: none). mtu: IP bytes (default 1500)")     //
+        ("workers", po::value<std::string>()->value_name("N"), "polling threads (default 1, or one for each of --worker-cores)")  //
+        ("worker-cores", po::value<std::string>()->value_name("LIST"),
+         "CPUs of the workers, as 2-5 or 1,1,2; one named twice gets two (default: the CPUs after the main core)")             //
+        ("main-core", po::value<std::string>()->value_name("N"), "CPU of all other threads (default: the first one allowed)")  //
+        ("memory-mb", po::value<std::string>()->value_name("N")->default_value("512"), "memory for packets and tables")        //
+        ("no-huge", po::bool_switch(), "use ordinary memory; otherwise hugepages, and ordinary memory where there are none")   //
+        ("connections", po::value<std::string>()->value_name("N")->default_value(std::to_string(limits::kConnectionsDefault)),
+         "capacity of each worker's connection table");
+
+    auto& identity = groups.emplace_back("Identity");
+    identity.add_options()  //
+        ("gateway-name", po::value<std::string>()->value_name("NAME"),
+         "how control planes know this gateway (default: the host's name)")  //
+        ("mode", po::value<std::string>()->value_name("MODE")->default_value("external"),
+         "node: runs on a cluster node and serves NodePorts; external: stands in front of the cluster")              //
+        ("node-name", po::value<std::string>()->value_name("NAME"), "mode node: the Node object that this host is")  //
+        ("label", po::value<Strings>()->value_name("K=V"), "a label of the gateway, repeatable");
+
+    auto& api = groups.emplace_back("Management");
+    api.add_options()  //
+        ("listen", po::value<Strings>()->value_name("ADDRESS"),
+         "where gRPC listens, repeatable: unix:PATH or HOST:PORT; the latter needs the three --tls options (default "
+         "unix:/run/penstock/penstockd.sock)")                                                                          //
+        ("socket-group", po::value<std::string>()->value_name("GROUP"), "group that may use Unix sockets (mode 0660)")  //
+        ("tls-cert", po::value<std::string>()->value_name("FILE"), "the gateway's certificate chain, PEM")              //
+        ("tls-key", po::value<std::string>()->value_name("FILE"), "its private key, PEM")                               //
+        ("tls-client-ca", po::value<std::string>()->value_name("FILE"), "who signs clients' certificates, PEM")         //
+        ("tls-admin-names", po::value<std::string>()->value_name("A,B"),
+         "certificate names (CN or SAN) that may configure and debug; others only read")  //
+        ("metrics-listen", po::value<std::string>()->value_name("HOST:PORT")->default_value("127.0.0.1:9105"),
+         "Prometheus metrics at /metrics; off: none")  //
+        ("state-file", po::value<std::string>()->value_name("FILE")->default_value("/var/lib/penstock/last-good.pb"),
+         "the last good configuration, with which a restart begins; none: start empty");
+
+    auto& snat = groups.emplace_back("Source translation");
+    snat.add_options()  //
+        ("snat-address", po::value<Strings>()->value_name("ADDRESS"),
+         "source address of translated flows, repeatable (default: the first global address of the twin they leave by)")  //
+        ("snat-ports", po::value<std::string>()->value_name("FIRST-LAST")->default_value("1024-65535"), "source ports of translated flows");
+
+    auto& logging = groups.emplace_back("Logging");
+    logging.add_options()  //
+        ("log-format", po::value<std::string>()->value_name("FORMAT")->default_value("text"),
+         "text or json, one record a line on stderr")  //
+        ("log-level", po::value<Strings>()->value_name("LEVEL"),
+         "trace, debug, info, warn, error, off; or LOGGER=LEVEL; repeatable (default info). Loggers: control, rpc, drivers, metrics");
+    return groups;
+}
+
+void print_option_list(std::ostream& out) {
+    out << "penstockd: the Penstock gateway. Takes traffic for Kubernetes Services off the wire and brings it to their endpoints.\n"
+           "usage: penstockd --port FIELDS [options]\n\n";
+    constexpr unsigned kColumns = 118;
+    const auto print = [&](const po::options_description& group) {
+        po::options_description wide(kColumns, kColumns / 2);
+        wide.add(group);
+        out << wide << "\n";
+    };
+    print(general_options());
+    for (const auto& group : settings()) {
+        print(group);
+    }
+    out << kExamples;
+}
+
+}  // namespace penstock::gateway

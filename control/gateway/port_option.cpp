@@ -1,0 +1,122 @@
+#include "control/gateway/port_option.hpp"
+
+#include <net/if.h>
+
+#include <algorithm>
+#include <set>
+
+#include "control/gateway/text.hpp"
+#include "dataplane/base/limits.hpp"
+#include "drivers/device_string.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+std::string quoted(std::string_view text) {
+    return "\"" + std::string(text) + "\"";
+}
+
+std::unexpected<Error> refuse(std::string_view field, const std::string& why) {
+    return fail(Errc::InvalidArgument, std::string(field) + ": " + why);
+}
+
+// What the kernel takes as a name (dev_valid_name); ':' would make it an alias, '%' a pattern.
+bool is_interface_name(std::string_view name) {
+    return !name.empty() && name.size() < IFNAMSIZ && name != "." && name != ".." &&
+           std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~' && c != '/' && c != ':' && c != '%'; });
+}
+
+Status read_field(PortOption& port, std::string_view name, std::string_view value) {
+    if (name == "device") {
+        if (auto device = drivers::DeviceString::parse(value); !device) {
+            return std::unexpected(std::move(device.error()));  // says "device" itself
+        }
+        port.device = value;
+    } else if (name == "twin") {
+        if (!is_interface_name(value)) {
+            return refuse(name, quoted(value) + " is no interface name (1 to 15 characters, none of them '/', ':', '%' or blank)");
+        }
+        port.twin = value;
+    } else if (name == "address") {
+        for (const auto piece : split(value, ',')) {
+            const auto address = drivers::InterfaceAddress::parse(trim(piece));
+            if (!address) {
+                return refuse(name, address.error().what);
+            }
+            if (std::ranges::find(port.addresses, address->address, &drivers::InterfaceAddress::address) != port.addresses.end()) {
+                return refuse(name, address->address.to_string() + " is there twice");
+            }
+            port.addresses.push_back(*address);
+        }
+    } else if (name == "mtu") {
+        const auto mtu = number(value, kMtuMax);
+        if (!mtu || *mtu < kMtuMin) {
+            return refuse(name, quoted(value) + " is not in " + std::to_string(kMtuMin) + "-" + std::to_string(kMtuMax));
+        }
+        port.mtu = static_cast<uint16_t>(*mtu);
+    } else {
+        return fail(Errc::InvalidArgument, "there is no field " + quoted(name) + "; the fields are device, twin, address, mtu");
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<PortOption> PortOption::parse(std::string_view text) {
+    PortOption port;
+    std::set<std::string_view> seen;
+    for (const auto piece : split(text, ';')) {
+        const std::string_view field = trim(piece);
+        if (field.empty()) {
+            continue;  // a ';' at the end is no error
+        }
+        const size_t equals = field.find('=');
+        if (equals == std::string_view::npos) {
+            return fail(Errc::InvalidArgument, quoted(field) + " is not FIELD=VALUE");
+        }
+        const std::string_view name = trim(field.substr(0, equals));
+        if (!seen.insert(name).second) {
+            return refuse(name, "is given twice");
+        }
+        if (auto status = read_field(port, name, trim(field.substr(equals + 1))); !status) {
+            return std::unexpected(std::move(status.error()));
+        }
+    }
+    if (port.device.empty()) {
+        return refuse("device", "is missing");
+    }
+    if (port.twin.empty()) {
+        return refuse("twin", "is missing");
+    }
+    return port;
+}
+
+Status check_ports(const std::vector<PortOption>& ports) {
+    if (ports.empty()) {
+        return fail(Errc::InvalidArgument, "a gateway needs at least one --port");
+    }
+    if (ports.size() > limits::kNicPortsMax) {
+        return fail(Errc::InvalidArgument, "there are " + std::to_string(ports.size()) + " --port options; at most " +
+                                               std::to_string(limits::kNicPortsMax) + " are possible");
+    }
+    std::set<std::string> devices;
+    std::set<std::string> twins;
+    std::set<IpAddr> addresses;
+    for (const PortOption& port : ports) {
+        const auto device = drivers::DeviceString::parse(port.device);
+        if (device && !devices.insert(device->name).second) {
+            return fail(Errc::InvalidArgument, "--port: device " + device->name + " is given to two ports");
+        }
+        if (!twins.insert(port.twin).second) {
+            return fail(Errc::InvalidArgument, "--port: twin " + port.twin + " is given to two ports");
+        }
+        for (const auto& address : port.addresses) {
+            if (!addresses.insert(address.address).second) {
+                return fail(Errc::InvalidArgument, "--port: address " + address.address.to_string() + " is given to two ports");
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace penstock::gateway

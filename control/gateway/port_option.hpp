@@ -1,0 +1,34 @@
+// One --port: 'device=net_af_packet0,iface=veth0;twin=pen0;address=192.0.2.1/24,2001:db8::1/64;mtu=1500'. Fields end with ';' because vdev
+// strings are full of commas and '='. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/base/result.hpp"
+#include "drivers/interface_address.hpp"
+
+namespace penstock::gateway {
+
+// IPv4 hosts must take packets of 576 bytes (RFC 791); below that nothing a gateway forwards would fit. 9,600 is what the largest jumbo
+// frames of NICs carry; a device that takes less refuses by itself, with its own limit.
+inline constexpr uint16_t kMtuMin = 576;
+inline constexpr uint16_t kMtuMax = 9600;
+
+struct PortOption {
+    std::string device;  // a PCI address or a vdev string, checked as far as that goes without hardware
+    std::string twin;    // name of the TAP twin: a Linux interface name that is not in use yet
+    std::vector<drivers::InterfaceAddress> addresses;
+    uint16_t mtu = 1500;  // IP bytes
+    bool operator==(const PortOption&) const = default;
+
+    // InvalidArgument names the field and the rule: "twin: \"a/b\" is no interface name".
+    static Result<PortOption> parse(std::string_view text);
+};
+
+// Several ports must not share a device, a twin's name or an address, and be at most limits::kNicPortsMax.
+[[nodiscard]] Status check_ports(const std::vector<PortOption>& ports);
+
+}  // namespace penstock::gateway

@@ -1,0 +1,273 @@
+// penstockd's options: what each means, and that each thing that is wrong is refused by name.
+#include "control/gateway/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+namespace penstock::gateway {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+const char* const kPort = "device=net_af_packet0,iface=veth0;twin=pen0;address=192.0.2.1/24,2001:db8::1/64;mtu=9000";
+
+Result<Options> parse(Arguments more) {
+    Arguments all{"--port", kPort};
+    all.insert(all.end(), more.begin(), more.end());
+    return Options::parse(all);
+}
+
+TEST(Options, OnePortIsEnoughAndTheRestHasDefaults) {
+    const auto options = parse({});
+    ASSERT_TRUE(options) << options.error().what;
+    EXPECT_EQ(options->action, Options::Action::Run);
+    ASSERT_EQ(options->ports.size(), 1U);
+    EXPECT_EQ(options->ports[0].device, "net_af_packet0,iface=veth0");
+    EXPECT_EQ(options->ports[0].twin, "pen0");
+    EXPECT_EQ(options->ports[0].mtu, 9000);
+    ASSERT_EQ(options->ports[0].addresses.size(), 2U);
+    EXPECT_EQ(options->ports[0].addresses[1].to_string(), "2001:db8::1/64");
+    EXPECT_FALSE(options->cores.workers);
+    EXPECT_TRUE(options->cores.worker_cores.empty());
+    EXPECT_FALSE(options->cores.main_core);
+    EXPECT_EQ(options->memory_mb, 512U);
+    EXPECT_FALSE(options->no_huge);
+    EXPECT_EQ(options->connections, limits::kConnectionsDefault);
+    EXPECT_FALSE(options->identity.gateway_name.empty());
+    EXPECT_EQ(options->identity.mode, model::GatewayMode::External);
+    ASSERT_EQ(options->listen.size(), 1U);
+    EXPECT_EQ(options->listen[0].path, "/run/penstock/penstockd.sock");
+    EXPECT_EQ(options->metrics_listen, "127.0.0.1:9105");
+    EXPECT_EQ(options->state_file, "/var/lib/penstock/last-good.pb");
+    EXPECT_TRUE(options->snat_addresses.empty());
+    EXPECT_EQ(options->snat_ports, (nat::PortRange{1024, 65535}));
+    EXPECT_EQ(options->log_levels, Arguments{"info"});
+}
+
+TEST(Options, EveryOptionIsRead) {
+    const auto options = parse({"--port",
+                                "device=0000:03:00.0;twin=pen1;",
+                                "--workers",
+                                "3",
+                                "--worker-cores",
+                                "1,1,2-2",
+                                "--main-core",
+                                "0",
+                                "--memory-mb",
+                                "1024",
+                                "--no-huge",
+                                "--connections",
+                                "4096",
+                                "--gateway-name",
+                                "edge-1",
+                                "--mode",
+                                "node",
+                                "--node-name",
+                                "worker-1",
+                                "--label",
+                                "zone=a",
+                                "--label",
+                                "rack=",
+                                "--listen",
+                                "unix:/tmp/p.sock",
+                                "--listen",
+                                "[2001:db8::1]:9106",
+                                "--tls-cert",
+                                "c",
+                                "--tls-key",
+                                "k",
+                                "--tls-client-ca",
+                                "a",
+                                "--tls-admin-names",
+                                "sync, ops",
+                                "--socket-group",
+                                "adm",
+                                "--metrics-listen",
+                                "off",
+                                "--state-file",
+                                "none",
+                                "--snat-address",
+                                "192.0.2.7",
+                                "--snat-address",
+                                "2001:db8::7",
+                                "--snat-ports",
+                                "20000-29999",
+                                "--log-format",
+                                "json",
+                                "--log-level",
+                                "warn",
+                                "--log-level",
+                                "rpc=debug"});
+    ASSERT_TRUE(options) << options.error().what;
+    EXPECT_EQ(options->ports[1].device, "0000:03:00.0");
+    EXPECT_EQ(options->ports[1].mtu, 1500);
+    EXPECT_EQ(options->cores.workers, 3U);
+    EXPECT_EQ(options->cores.worker_cores, (std::vector<unsigned>{1, 1, 2}));
+    EXPECT_EQ(options->cores.main_core, 0U);
+    EXPECT_EQ(options->memory_mb, 1024U);
+    EXPECT_TRUE(options->no_huge);
+    EXPECT_EQ(options->connections, 4096U);
+    EXPECT_EQ(options->identity.gateway_name, "edge-1");
+    EXPECT_EQ(options->identity.mode, model::GatewayMode::Node);
+    EXPECT_EQ(options->identity.node_name, "worker-1");
+    EXPECT_EQ(options->identity.labels, (std::map<std::string, std::string>{{"zone", "a"}, {"rack", ""}}));
+    EXPECT_EQ(options->listen[1].text, "[2001:db8::1]:9106");
+    EXPECT_EQ(options->tls_admin_names, (Arguments{"sync", "ops"}));
+    EXPECT_EQ(options->socket_group, "adm");
+    EXPECT_EQ(options->metrics_listen, "");
+    EXPECT_EQ(options->state_file, "");
+    EXPECT_EQ(options->snat_addresses.size(), 2U);
+    EXPECT_EQ(options->snat_ports, (nat::PortRange{20000, 29999}));
+    EXPECT_EQ(options->log_format, log::Format::Json);
+    EXPECT_EQ(options->log_levels, (Arguments{"warn", "rpc=debug"}));
+}
+
+struct Refusal {
+    Arguments arguments;
+    const char* text;  // must be part of what the error says
+};
+
+TEST(Options, EachBreachIsRefusedByName) {
+    const std::vector<Refusal> refusals = {
+        {{"--prot", "x"}, "--prot"},
+        {{"--mem", "64"}, "--mem"},  // no guessing
+        {{"stray"}, "too many positional options"},
+        {{"--port", "twin=p1"}, "--port: device: is missing"},
+        {{"--port", "device=net_null0"}, "--port: twin: is missing"},
+        {{"--port", "device=net_null0;twin=a/b"}, "--port: twin: \"a/b\" is no interface name"},
+        {{"--port", "device=net_null0;twin=sixteencharsname"}, "is no interface name"},
+        {{"--port", "device=eth0;twin=p1"}, "--port: device \"eth0\""},
+        {{"--port", "device=net_af_packet1;twin=p1"}, "iface"},
+        {{"--port", "device=net_null0;twin=p1;mtu=100"}, "--port: mtu: \"100\" is not in 576-9600"},
+        {{"--port", "device=net_null0;twin=p1;mtu=1500x"}, "mtu: \"1500x\""},
+        {{"--port", "device=net_null0;twin=p1;address=10.0.0.1"}, "--port: address: "},
+        {{"--port", "device=net_null0;twin=p1;address=10.0.0.1/8,10.0.0.1/24"}, "10.0.0.1 is there twice"},
+        {{"--port", "device=net_null0;twin=p1;speed=9"}, "no field \"speed\""},
+        {{"--port", "device=net_null0;twin=p1;twin=p2"}, "twin: is given twice"},
+        {{"--port", "device=net_null0;twin"}, "\"twin\" is not FIELD=VALUE"},
+        {{"--port", "device=net_null0;twin=pen0"}, "twin pen0 is given to two ports"},
+        {{"--port", "device=net_af_packet0,iface=veth9;twin=p1"}, "device net_af_packet0 is given to two ports"},
+        {{"--port", "device=net_null0;twin=p1;address=192.0.2.1/25"}, "address 192.0.2.1 is given to two ports"},
+        {{"--workers", "0"}, "--workers: \"0\" is not in 1-64"},
+        {{"--workers", "two"}, "--workers: \"two\""},
+        {{"--worker-cores", "1-"}, "--worker-cores: \"1-\""},
+        {{"--worker-cores", "3-1"}, "--worker-cores: \"3-1\""},
+        {{"--worker-cores", "0-99"}, "--worker-cores: more than 64 workers"},
+        {{"--main-core", "-1"}, "--main-core"},
+        {{"--memory-mb", "63"}, "--memory-mb: \"63\" is not in 64-"},
+        {{"--connections", "1000"}, "--connections: \"1000\""},
+        {{"--mode", "cluster"}, "--mode: \"cluster\" is neither node nor external"},
+        {{"--mode", "node"}, "--node-name: is needed with --mode node"},
+        {{"--node-name", "n"}, "--node-name: means nothing without --mode node"},
+        {{"--label", "zone"}, "--label: \"zone\" is not KEY=VALUE"},
+        {{"--label", "a=1", "--label", "a=2"}, "--label: a is given twice"},
+        {{"--listen", "unix:relative"}, "--listen: \"unix:relative\""},
+        {{"--listen", "unix:/" + std::string(107, 'x')}, "longer than a socket's path may be"},
+        {{"--listen", "localhost"}, "--listen: \"localhost\" is neither unix:PATH nor HOST:PORT"},
+        {{"--listen", "2001:db8::1:9106"}, "--listen: "},
+        {{"--listen", "unix:/a", "--listen", "unix:/a"}, "unix:/a is given twice"},
+        {{"--listen", "10.0.0.1:9106"}, "--tls-cert: is missing; listening on 10.0.0.1:9106 needs"},
+        {{"--listen", "10.0.0.1:9106", "--tls-cert", "c", "--tls-key", "k"}, "--tls-client-ca: is missing"},
+        {{"--tls-cert", "c", "--tls-client-ca", "a"}, "--tls-key: is missing"},
+        {{"--tls-admin-names", "a,,b"}, "--tls-admin-names: \"a,,b\" holds an empty name"},
+        {{"--metrics-listen", "9105"}, "--metrics-listen: \"9105\" is neither HOST:PORT nor off"},
+        {{"--state-file", "here"}, "--state-file: \"here\""},
+        {{"--snat-address", "10.0.0.0/8"}, "--snat-address: "},
+        {{"--snat-address", "127.0.0.1"}, "--snat-address: 127.0.0.1 is not a global unicast address"},
+        {{"--snat-address", "10.0.0.1", "--snat-address", "010.0.0.1"}, "010.0.0.1 is given twice"},
+        {{"--snat-ports", "2000-1000"}, "--snat-ports: \"2000-1000\" is not FIRST-LAST"},
+        {{"--snat-ports", "0-1000"}, "--snat-ports"},
+        {{"--snat-ports", "1-70000"}, "--snat-ports"},
+        {{"--log-format", "xml"}, "--log-format: \"xml\""},
+        {{"--log-level", "loud"}, "--log-level: log level \"loud\""},
+        {{"--log-level", "engine=info"}, "--log-level: there is no logger \"engine\""},
+        {{"--memory-mb", "64", "--memory-mb", "65"}, "--memory-mb"},
+        {{"--config", "/nonexistent/penstockd.ini"}, "--config: /nonexistent/penstockd.ini cannot be read"},
+    };
+    for (const auto& refusal : refusals) {
+        const auto options = parse(refusal.arguments);
+        ASSERT_FALSE(options) << testing::PrintToString(refusal.arguments);
+        EXPECT_NE(options.error().what.find(refusal.text), std::string::npos)
+            << testing::PrintToString(refusal.arguments) << ": " << options.error().what;
+    }
+    EXPECT_EQ(Options::parse({}).error().what, "a gateway needs at least one --port");
+}
+
+TEST(Options, AnIniFileHasTheSameNames) {
+    const auto options = Options::parse_ini(std::string("# a gateway\nport = ") + kPort +
+                                            "\nport = device=net_null0;twin=p1\nworkers=2\nlabel = zone=a\nno-huge = true\n");
+    ASSERT_TRUE(options) << options.error().what;
+    EXPECT_EQ(options->ports.size(), 2U);
+    EXPECT_EQ(options->ports[0].device, "net_af_packet0,iface=veth0");
+    EXPECT_EQ(options->cores.workers, 2U);
+    EXPECT_TRUE(options->no_huge);
+    EXPECT_EQ(options->identity.labels.at("zone"), "a");
+}
+
+TEST(Options, UnknownKeysOfAnIniFileAreRefusedByName) {
+    EXPECT_NE(Options::parse_ini("wrokers=2\n").error().what.find("wrokers"), std::string::npos);
+    EXPECT_NE(Options::parse_ini("[ports]\nworkers=2\n").error().what.find("ports.workers"), std::string::npos);
+    EXPECT_NE(Options::parse_ini("help=1\n").error().what.find("help"), std::string::npos);
+    EXPECT_NE(Options::parse_ini("just words\n").error().what.find("just words"), std::string::npos);
+}
+
+TEST(Options, TheCommandLineWinsOverTheFile) {
+    const std::string file = testing::TempDir() + "penstockd-options-test.ini";
+    std::ofstream(file) << "port = " << kPort << "\nmemory-mb = 128\ngateway-name = from-file\n";
+    const auto options = Options::parse({"--config", file, "--memory-mb", "256"});
+    std::ofstream(file) << "port = " << kPort << "\nmemory = 128\n";
+    const auto broken = Options::parse({"--config", file});
+    std::remove(file.c_str());
+    ASSERT_TRUE(options) << options.error().what;
+    EXPECT_EQ(options->memory_mb, 256U);
+    EXPECT_EQ(options->identity.gateway_name, "from-file");
+    EXPECT_TRUE(broken.error().what.starts_with(file + ": ")) << broken.error().what;
+}
+
+TEST(Options, HelpAndVersionNeedNothingElse) {
+    EXPECT_EQ(Options::parse({"--help"})->action, Options::Action::Help);
+    EXPECT_EQ(Options::parse({"--version"})->action, Options::Action::Version);
+    std::ostringstream out;
+    Options::print_help(out);
+    for (const char* option :
+         {"--port",         "--workers",       "--worker-cores",    "--main-core",      "--memory-mb",  "--no-huge",      "--connections",
+          "--gateway-name", "--mode",          "--node-name",       "--label",          "--listen",     "--socket-group", "--tls-cert",
+          "--tls-key",      "--tls-client-ca", "--tls-admin-names", "--metrics-listen", "--state-file", "--snat-address", "--snat-ports",
+          "--log-format",   "--log-level",     "--config",          "--version",        "Examples"}) {
+        EXPECT_NE(out.str().find(option), std::string::npos) << option;
+    }
+    std::istringstream lines(out.str());
+    for (std::string line; std::getline(lines, line);) {
+        EXPECT_LE(line.size(), 120U) << line;
+    }
+}
+
+TEST(CorePlan, WorkersTakeTheCpusAfterTheMainCore) {
+    const auto plan = plan_cores({.workers = 2}, {0, 1, 2, 3});
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(*plan, (CorePlan{0, {1, 2}, ""}));
+    EXPECT_EQ(plan_cores({.workers = 1, .main_core = 2}, {0, 1, 2})->worker_cpus, std::vector<unsigned>{0});
+}
+
+TEST(CorePlan, SharingIsPossibleButSaid) {
+    const auto wrapped = plan_cores({.workers = 3}, {0, 1});
+    EXPECT_EQ(wrapped->worker_cpus, (std::vector<unsigned>{1, 0, 1}));
+    EXPECT_NE(wrapped->remark.find("share a CPU"), std::string::npos);
+    const auto told = plan_cores({.worker_cores = {1, 1}}, {0, 1});
+    EXPECT_EQ(told->worker_cpus, (std::vector<unsigned>{1, 1}));
+    EXPECT_NE(told->remark.find("share a CPU"), std::string::npos);
+    EXPECT_NE(plan_cores({}, {5})->remark.find("CPU 5, where the control threads run"), std::string::npos);
+}
+
+TEST(CorePlan, WhatCannotBeIsRefusedByName) {
+    EXPECT_NE(plan_cores({.main_core = 7}, {0, 1}).error().what.find("--main-core: CPU 7"), std::string::npos);
+    EXPECT_NE(plan_cores({.worker_cores = {1, 4}}, {0, 1}).error().what.find("--worker-cores: CPU 4"), std::string::npos);
+    EXPECT_NE(plan_cores({.workers = 3, .worker_cores = {1}}, {0, 1}).error().what.find("contradicts"), std::string::npos);
+    EXPECT_FALSE(plan_cores({}, {}));
+}
+
+}  // namespace
+}  // namespace penstock::gateway
