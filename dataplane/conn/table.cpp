@@ -210,8 +210,7 @@ uint32_t Table::make_room(uint32_t first, uint32_t second) noexcept {
             for (uint32_t at = i; nodes[at].depth > 0; at = nodes[at].parent) {
                 const uint32_t from = nodes[nodes[at].parent].bucket * Bucket::kSlots + nodes[at].slot;
                 set_slot(hole, buckets_[from / Bucket::kSlots].slots[from % Bucket::kSlots]);
-                set_slot(from, 0);
-                hole = from;
+                hole = from;  // still holds what moved until the next move, or place(), fills it
             }
             return hole;
         }

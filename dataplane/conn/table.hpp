@@ -99,7 +99,7 @@ class Table {
     // --- The worker's side -------------------------------------------------------------------------------------------------------------
 
     [[nodiscard]] uint64_t hash(const packet::FlowKey& key) const noexcept { return packet::hash_of(key, secret_); }
-    // Starts loading the key's first bucket. The second is not: one key in fifty needs it.
+    // Starts loading the key's first bucket. The second is not: one key in a hundred needs it.
     PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept { prefetch_read(&buckets_[first_bucket(hash)]); }
     // For a pass between prefetch() and find(): starts loading the entry that the bucket probably leads to.
     PENSTOCK_ALWAYS_INLINE void prefetch_entry(uint64_t hash) const noexcept;

@@ -62,6 +62,18 @@ TEST_F(SnatTest, AClientKeepsItsAddressAndClientsAreShared) {
     }
 }
 
+// explain names the address without taking a port: it must be the one that bind() turns to first.
+TEST_F(SnatTest, TheFirstChoiceIsWhatIsBound) {
+    EXPECT_EQ(first_choice(config, request()), nullptr);
+    config.addresses = {{.address = kSnat6}, {.address = kSnatA}, {.address = kSnatB}, {.address = kSnatB, .egress = kOutside}};
+    for (uint64_t hash = 0; hash < 10; ++hash) {
+        const SnatAddress* choice = first_choice(config, request(hash));
+        ASSERT_NE(choice, nullptr);
+        EXPECT_EQ(choice, &config.addresses[bind(request(hash))->index]);
+    }
+    EXPECT_EQ(pool.in_use(), 10u);
+}
+
 TEST_F(SnatTest, TheNextAddressServesWhenOneIsExhausted_NAT002) {
     config.addresses = {{.address = kSnatA}, {.address = kSnatB}};
     config.ports = {4'000, 4'001};
