@@ -6,9 +6,9 @@
 //
 // Both keys of a connection are in the one index and lead to the one entry; the slot's last bit says which direction the key is. A key
 // lives in one of two buckets: `hash & mask`, or that xor a mix of the tag (partial-key cuckoo hashing, Fan et al. 2014), so that a slot
-// can be moved to its other bucket without reading the key. Buckets are at most 80 % full, normally half: the first bucket then holds 98 %
-// of the keys, and an established packet costs its bucket's line and its entry's pair. Insertion tries a bounded number of moves and then
-// says Full.
+// can be moved to its other bucket without reading the key. Buckets are at most 80 % full, and half in the default table when that is
+// full: first buckets then hold 99 % of the keys, and an established packet costs its bucket's line and its entry's pair. Insertion tries a
+// bounded number of moves and then says Full.
 #pragma once
 
 #include <bit>
