@@ -134,7 +134,7 @@ class Lab:
             return backend.decode(), seen.decode(), echoed
 
     def connection_outcome(self, address, port, timeout_s=1.0):
-        """"open", "refused" or "silence": what a client's connect() meets."""
+        """"open", "refused", "silence" or the kernel's word for an ICMP error: what a client's connect() meets."""
         with inside(self.network.namespace("client")):
             client = socket.socket()
         client.settimeout(timeout_s)
@@ -145,6 +145,8 @@ class Lab:
             return "refused"
         except TimeoutError:
             return "silence"
+        except OSError as error:
+            return error.strerror
         finally:
             client.close()
 
