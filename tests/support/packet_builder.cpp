@@ -262,13 +262,14 @@ std::vector<uint8_t> PacketBuilder::build() const {
     }
     const size_t l4_offset = frame.size();
     put(frame, l4);
+    const size_t udp_bytes = udp_length_.value_or(static_cast<uint16_t>(l4.size()));
     const size_t field = l4_ == L4::Tcp ? 16 : l4_ == L4::Udp ? 6 : 2;
     if (l4_checksum_) {
         set16(frame, l4_offset + field, *l4_checksum_);
     } else if (l4_ == L4::Icmp) {
         set16(frame, l4_offset + field, reference_checksum(l4));
-    } else if (ip_ && l4_ != L4::None && !ip_->total_length && !udp_length_) {
-        // A test that lies about a length gets no sum: there is no right one.
+    } else if (ip_ && l4_ != L4::None && !ip_->total_length && udp_bytes >= 8 && udp_bytes <= l4.size()) {
+        // A test that lies about a length so that bytes are missing gets no sum: there is no right one.
         set16(frame, l4_offset + field, reference_l4_checksum(frame));
     }
     if (frame.size() < pad_to_) {

@@ -62,7 +62,7 @@ class PacketBuilder {
     PacketBuilder& window(uint16_t value);
     PacketBuilder& tcp_options(std::vector<uint8_t> bytes);  // padded to a whole word with end-of-list
     PacketBuilder& udp(uint16_t source_port, uint16_t destination_port);
-    PacketBuilder& udp_length(uint16_t wrong);
+    PacketBuilder& udp_length(uint16_t value);  // shorter than the payload: what follows lies behind the datagram, unsummed
     PacketBuilder& icmp(uint8_t type, uint8_t code, uint32_t rest = 0);
     PacketBuilder& l4_checksum(uint16_t wrong);  // for UDP, 0 means: none sent
 

@@ -13,6 +13,28 @@ namespace {
 using test::Prng;
 using test::reference_checksum;
 
+// Every sum is its remainder modulo 0xffff, spelled 0xffff unless nothing at all was added. The corners are where a carry makes a carry.
+TEST(Fold, IsTheRemainderInEveryCorner) {
+    const auto expect_remainder = [](uint64_t sum) {
+        const auto remainder = static_cast<uint16_t>(sum % 0xffff);
+        ASSERT_EQ(detail::fold(sum), remainder == 0 && sum != 0 ? 0xffff : remainder) << std::hex << sum;
+    };
+    const std::array<uint64_t, 6> corners{0, 1, 2, 0x8000, 0xfffe, 0xffff};
+    for (const uint64_t a : corners) {
+        for (const uint64_t b : corners) {
+            for (const uint64_t c : corners) {
+                for (const uint64_t d : corners) {
+                    expect_remainder(a << 48 | b << 32 | c << 16 | d);
+                }
+            }
+        }
+    }
+    Prng random;
+    for (int i = 0; i < 100'000; ++i) {
+        expect_remainder(random.next() >> random.below(64));
+    }
+}
+
 TEST(ChecksumSum, GivesTheExampleOfRfc1071) {
     const std::array<uint8_t, 8> bytes{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7};  // section 3: the sum is ddf2
     EXPECT_EQ(ChecksumSum().add(bytes).checksum().host(), static_cast<uint16_t>(~0xddf2));

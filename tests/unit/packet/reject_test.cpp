@@ -94,6 +94,14 @@ TEST(Unreachable, AnswersADatagramWithoutChecksum) {
     EXPECT_TRUE(same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 1500)).build()));
 }
 
+// A datagram's sum ends where the datagram does, which may be before its IP packet does.
+TEST(Unreachable, SumsNothingBehindTheDatagram) {
+    const PacketBuilder query = to_vip().udp(5353, 53).payload("who? and a trailer").udp_length(8 + 4);
+    const Rejected rejected = reject(query);
+    ASSERT_TRUE(rejected.result.has_value());
+    EXPECT_TRUE(same_frame(rejected.frame, answer().tos(0xc0).icmp(3, 3).payload(ip_bytes(query, 1500)).build()));
+}
+
 TEST(Unreachable, QuotesNoPadding) {
     const PacketBuilder query = to_vip().udp(5353, 53).payload("?");
     const Rejected rejected = reject(PacketBuilder(query).pad_to(60));
