@@ -3,12 +3,12 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <deque>
+#include <filesystem>
 #include <mutex>
 #include <string_view>
 
@@ -60,7 +60,8 @@ struct Eal::LogStream {
                 last_lines.pop_front();
             }
             if (sink) {
-                sink(level_of_current_line(), line);
+                // Which page sizes have no free page is no news: memory_description() says what was found.
+                sink(line.find("hugepages reported") != std::string::npos ? NoticeLevel::Debug : level_of_current_line(), line);
             }
         }
     }
@@ -107,7 +108,7 @@ std::vector<std::string> eal_arguments(const EalOptions& options, bool huge) {
     } else {
         args.insert(args.end(), {"--no-huge", "--no-shconf"});
     }
-    args.push_back("--file-prefix=" + (options.file_prefix.empty() ? "penstock-" + std::to_string(getpid()) : options.file_prefix));
+    args.push_back("--file-prefix=" + options.file_prefix);
     if (options.pci_allow.empty()) {
         args.emplace_back("--no-pci");
     }
@@ -196,7 +197,11 @@ Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
 
 Eal::~Eal() {
     if (started_) {
+        // EAL makes a folder for its runtime files even when it is told to have none, and leaves it.
+        const std::string folder = rte_eal_get_runtime_dir();
         rte_eal_cleanup();
+        std::error_code shared_with_others;
+        std::filesystem::remove(folder, shared_with_others);
     }
     release_hugepages(hugepages_added_);
 }
