@@ -60,9 +60,9 @@ def _settled(gateway, before, outcomes, seen_by_client, patience_s=3):
             mine = [frontend for frontend in outcomes if frontend.service == service]
             counted = collections.Counter(traffic_of(now[service]))
             counted.subtract(before[service])
-            accounts[service] = Account(flows=(sum(outcomes[f].flows for f in mine), counted["newFlows"]),
-                                        forward_packets=(sum(at_client[f][0] for f in mine), counted["forwardPackets"]),
-                                        reverse_packets=(sum(at_client[f][1] for f in mine), counted["reversePackets"]))
+            accounts[service] = Account(flows=(sum(outcomes[f].flows for f in mine), counted["new_flows"]),
+                                        forward_packets=(sum(at_client[f][0] for f in mine), counted["forward_packets"]),
+                                        reverse_packets=(sum(at_client[f][1] for f in mine), counted["reverse_packets"]))
         if all(account.is_settled() for account in accounts.values()) or time.monotonic() > deadline:
             return accounts
         time.sleep(0.1)

@@ -15,6 +15,7 @@ class Gateway:
         self._network, self._run, self._build = network, run, build
         self._driver, self._workers = driver, workers
         self.socket = run.file("penstockd.sock")
+        self.state_file = run.file("last-good.pb")
         self.daemon = self.sync = None
 
     # What a person would type to reach this gateway.
@@ -26,10 +27,10 @@ class Gateway:
         return os.path.join(self._build, name)
 
     def daemon_words(self):
-        words = [self.program("penstockd"), "--socket", self.socket, "--state-dir", self._run.file("penstockd"), "--mode", "node",
-                 "--gateway-name", "edge-1", "--node-name", "edge-1", "--memory-mb", "256", "--control-core", "0"]
-        for worker in range(self._workers):
-            words += ["--worker-core", str(core_of_worker(worker))]
+        cores = ",".join(str(core_of_worker(worker)) for worker in range(self._workers))
+        words = [self.program("penstockd"), "--listen", self.address, "--state-file", self.state_file, "--mode", "node",
+                 "--gateway-name", "edge-1", "--node-name", "edge-1", "--memory-mb", "256", "--main-core", str(cores_allowed()[0]),
+                 "--worker-cores", cores]
         for i, (interface, twin, address) in enumerate(PORTS):
             words += ["--port", f"device=net_{self._driver}{i},iface={interface};twin={twin};address={address}/24"]
         return words
@@ -81,17 +82,20 @@ class Gateway:
 
 
 def key_of(key):
-    port = f":{key['portName']}" if key.get("portName") else ""
+    port = f":{key['port_name']}" if key["port_name"] else ""
     return f"{key['namespace']}/{key['name']}{port}/{key['protocol'].removeprefix('PROTOCOL_').lower()}"
 
 
 def traffic_of(status):
-    """A ServiceStatus' counters as numbers: protobuf's JSON writes 64-bit integers as strings and leaves out zeros."""
-    counted = status.get("traffic", {})
-    return {name: int(counted.get(name, 0)) for name in ("newFlows", "forwardPackets", "reversePackets", "rejected", "dropped")}
+    """A ServiceStatus' counters as numbers; protobuf's JSON writes 64-bit integers as strings."""
+    return {name: int(count) for name, count in status["traffic"].items()}
 
 
 def core_of_worker(worker):
-    """Workers poll, so they stay off core 0, where control, servers and clients run; with too few cores they share."""
-    cores = sorted(os.sched_getaffinity(0))
-    return cores[0] if len(cores) == 1 else cores[1 + worker % (len(cores) - 1)]
+    """Workers poll, so they stay off the first core, where control, servers and clients run; with too few cores they share."""
+    others = cores_allowed()[1:] or cores_allowed()
+    return others[worker % len(others)]
+
+
+def cores_allowed():
+    return sorted(os.sched_getaffinity(0))

@@ -13,6 +13,7 @@ import subprocess
 import time
 
 BASE = "/run/penstock-lab"
+PORT_LOCKS = "/run/penstock"  # where penstockd locks its ports
 HUGEPAGES = "/proc/sys/vm/nr_hugepages"
 
 
@@ -80,6 +81,7 @@ class Run:
         namespaces = [entry["name"] for entry in self.recorded("netns")]
         _end_processes([pid for name in namespaces for pid in pids_in(name)])
         for name in namespaces:
+            _remove_port_locks(name)
             subprocess.run(["ip", "netns", "delete", name], stderr=subprocess.DEVNULL)
         added = sum(entry["added"] for entry in self.recorded("hugepages"))
         if added:
@@ -127,6 +129,19 @@ def pids_in(namespace):
     """Processes inside a namespace of ours: we started them, or they were started by someone inside."""
     listed = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True)
     return [int(pid) for pid in listed.stdout.split()]
+
+
+def _remove_port_locks(namespace):
+    """penstockd leaves its lock files behind, because unlinking a file that somebody may be locking is a race. Their names carry the
+    namespace's inode; with the namespace gone nobody can want them."""
+    try:
+        inode = os.stat(f"/run/netns/{namespace}").st_ino
+        for name in os.listdir(PORT_LOCKS):
+            if name.startswith(f"port-{inode}-"):
+                os.unlink(os.path.join(PORT_LOCKS, name))
+        os.rmdir(PORT_LOCKS)
+    except OSError:  # no such namespace or folder, or others' locks are there
+        pass
 
 
 def _end_processes(pids):

@@ -69,7 +69,8 @@ def a_second_penstockd_on_the_same_socket_is_refused_by_name(lab):
 def a_second_penstockd_on_the_same_port_is_refused_by_name(lab):
     lab.start(*web())
     words = lab.gateway.daemon_words()
-    words[words.index("--socket") + 1] = lab.run.file("second.sock")
+    words[words.index("--listen") + 1] = f"unix:{lab.run.file('second.sock')}"
+    words[words.index("--state-file") + 1] = lab.run.file("second.pb")
     said = second_start(lab, words)
     check("gw-up" in said, f"the refusal does not name the port's interface:\n{said}")
 
