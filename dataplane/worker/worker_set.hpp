@@ -77,7 +77,8 @@ class WorkerSet {
 
     [[nodiscard]] Inspector inspect() const { return Inspector(*this); }
 
-    struct Impl;  // worker_set_impl.hpp, for this room only
+    struct Impl;  // worker_set_impl.hpp: for this room, and for tests that hold a publication half open
+    [[nodiscard]] Impl& impl() { return *impl_; }
 
  private:
     friend class Inspector;
