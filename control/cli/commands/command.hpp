@@ -1,0 +1,34 @@
+// A command of penstockctl: what it is called, what it takes, and a function from a gateway to the text to print. One file a command,
+// beside this one; list.cpp names them all.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/cli/gateway.hpp"
+#include "control/cli/request.hpp"
+#include "dataplane/base/result.hpp"
+
+namespace penstock::cli {
+
+struct Command {
+    std::vector<std::string_view> words;  // {"get", "services"}
+    std::string_view arguments;           // for people: "[NAME]"
+    size_t arguments_min = 0;
+    size_t arguments_max = 0;
+    std::vector<std::string_view> options;  // beyond the general ones: {"namespace"}
+    std::string_view summary;
+    bool needs_gateway = true;
+    // Text for standard output, newline included. InvalidArgument is an error of usage.
+    Result<std::string> (*run)(Gateway* gateway, const Request& request);
+};
+
+// In the order of --help.
+[[nodiscard]] std::span<const Command> all_commands();
+
+// "get services"
+[[nodiscard]] std::string name_of(const Command& command);
+
+}  // namespace penstock::cli

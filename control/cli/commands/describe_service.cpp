@@ -1,0 +1,182 @@
+#include "control/cli/commands/list.hpp"
+#include "control/cli/commands/views.hpp"
+#include "control/cli/table.hpp"
+#include "control/cli/text.hpp"
+
+namespace penstock::cli {
+namespace {
+
+const char* class_text(v1::FrontendClass cls) {
+    switch (cls) {
+        case v1::FRONTEND_CLASS_CLUSTER_IP:
+            return "ClusterIP";
+        case v1::FRONTEND_CLASS_LOAD_BALANCER_IP:
+            return "LoadBalancer";
+        case v1::FRONTEND_CLASS_EXTERNAL_IP:
+            return "ExternalIP";
+        case v1::FRONTEND_CLASS_NODE_PORT:
+            return "NodePort";
+        default:
+            return "unknown";
+    }
+}
+
+const char* source_text(v1::SourceMode mode) {
+    return mode == v1::SOURCE_MODE_KEEP ? "kept: backends see the client" : "translated: backends see the gateway";
+}
+
+const char* empty_text(v1::EmptyAction action) {
+    switch (action) {
+        case v1::EMPTY_ACTION_DROP:
+            return "silence, as the Service asks";
+        case v1::EMPTY_ACTION_DROP_NO_LOCAL:
+            return "silence: usable endpoints are on other nodes only";
+        default:
+            return "reject";
+    }
+}
+
+std::string line(const std::string& name, const std::string& value) {
+    constexpr size_t kNameWidth = 16;
+    return "  " + name + ":" + std::string(kNameWidth - name.size(), ' ') + value + "\n";
+}
+
+std::string frontends_text(const v1::ServiceStatus& service) {
+    if (service.desired().frontends().empty()) {
+        return line("Frontends", "none");
+    }
+    Table table({{"CLASS"}, {"ADDRESS"}, {"PORT", true}, {"SET", true}, {"SOURCE-RANGES"}});
+    for (const v1::Frontend& frontend : service.desired().frontends()) {
+        const bool is_node_port = frontend.class_() == v1::FRONTEND_CLASS_NODE_PORT;
+        table.add({class_text(frontend.class_()),
+                   is_node_port ? (frontend.ipv6() ? "IPv6 node addresses" : "IPv4 node addresses") : frontend.address(),
+                   std::to_string(frontend.port()), std::to_string(frontend.set()), frontend.filtered() ? "apply" : ""});
+    }
+    std::vector<std::string> listening;
+    for (const v1::SocketAddress& address : service.listening()) {
+        listening.push_back(text_of(address));
+    }
+    return line("Listening on", listening.empty() ? "nothing" : list_text(listening, listening.size())) + "  Frontends:\n" + table.text(4);
+}
+
+std::string ranges_text(const v1::Service& service) {
+    std::string text;
+    for (const std::string& range : service.source_ranges()) {
+        text += (text.empty() ? "" : ",") + range;
+    }
+    return text;
+}
+
+std::string notices_text(const v1::Service& service) {
+    if (service.notices().empty()) {
+        return "";
+    }
+    Table table({{"LEVEL"}, {"REASON"}, {"MESSAGE"}});
+    for (const v1::Notice& notice : service.notices()) {
+        table.add({notice.level() == v1::Notice::LEVEL_NORMAL ? "Normal" : "Warning", notice.reason(), notice.message()});
+    }
+    return "  Notices:\n" + table.text(4);
+}
+
+bool is_same(const v1::ServiceKey& a, const v1::ServiceKey& b) {
+    return a.namespace_() == b.namespace_() && a.name() == b.name() && a.port_name() == b.port_name() && a.protocol() == b.protocol();
+}
+
+std::string backends_text(const v1::ServiceKey& key, const v1::ListBackendsResponse& backends) {
+    Table table({{"BACKEND"}, {"STATE"}, {"SETS"}, {"NODE"}, {"ZONE"}, {"CONNECTIONS", true}, {"NEW-FLOWS", true}});
+    bool any = false;
+    for (const v1::BackendStatus& backend : backends.backends()) {
+        if (!is_same(backend.service(), key)) {
+            continue;
+        }
+        any = true;
+        std::vector<std::string> sets;
+        for (const uint32_t set : backend.sets()) {
+            sets.push_back(std::to_string(set));
+        }
+        table.add({socket_text(backend.endpoint().address(), backend.endpoint().port()), sets.empty() ? "draining" : "serving",
+                   list_text(sets, sets.size()), backend.endpoint().node_name(), backend.endpoint().zone(),
+                   std::to_string(backend.connections()), std::to_string(backend.new_flows())});
+    }
+    return any ? "  Backends:\n" + table.text(4) : line("Backends", "none");
+}
+
+std::string traffic_text(const v1::ServiceStatus& service) {
+    const v1::Traffic& traffic = service.traffic();
+    return line("Connections", std::to_string(service.connections()) + " live, " + std::to_string(traffic.new_flows()) + " since start") +
+           line("To backends",
+                std::to_string(traffic.forward_packets()) + " packets, " + std::to_string(traffic.forward_bytes()) + " bytes") +
+           line("To clients",
+                std::to_string(traffic.reverse_packets()) + " packets, " + std::to_string(traffic.reverse_bytes()) + " bytes") +
+           line("Refused", std::to_string(traffic.rejected()) + " rejected, " + std::to_string(traffic.dropped()) + " dropped in silence");
+}
+
+std::string port_description(const v1::ServiceStatus& service, const v1::ListBackendsResponse& backends) {
+    const v1::Service& desired = service.desired();
+    std::string text = "Service " + text_of(desired.key()) + "\n" + line("Port", std::to_string(desired.service_port())) +
+                       line("Status", standing_text(service)) + line("Scheduler", text_of(desired.scheduler()));
+    for (int i = 0; i < desired.sets_size(); ++i) {
+        const v1::BackendSet& set = desired.sets(i);
+        text += line("Set " + std::to_string(i), std::to_string(set.endpoints_size()) + " endpoints; client address " +
+                                                     source_text(set.source()) + "; when empty: " + empty_text(set.when_empty()));
+    }
+    const std::string ranges = ranges_text(desired);
+    if (!ranges.empty()) {
+        text += line("Source ranges", ranges);
+    }
+    return text + frontends_text(service) + backends_text(desired.key(), backends) + traffic_text(service) + notices_text(desired);
+}
+
+Result<std::string> run(Gateway* gateway, const Request& request) {
+    const std::string& name = request.arguments[0];
+    const size_t slash = name.find('/');
+    if (slash == 0 || slash + 1 == name.size()) {
+        return fail(Errc::InvalidArgument, "describe service takes NAMESPACE/NAME, not \"" + name + "\"");
+    }
+    const bool has_namespace = slash != std::string::npos;
+    const std::string namespace_name =
+        has_namespace ? name.substr(0, slash) : (request.namespace_name.empty() ? "default" : request.namespace_name);
+    v1::ListServicesRequest which;
+    which.set_namespace_(namespace_name);
+    which.set_name(has_namespace ? name.substr(slash + 1) : name);
+    const auto services = gateway->services(which);
+    if (!services) {
+        return std::unexpected(services.error());
+    }
+    if (services->services().empty()) {
+        return fail(Errc::NotFound, "the gateway knows no service " + namespace_name + "/" + which.name());
+    }
+    if (request.is_structured()) {
+        return structured(json_list(services->services()), request.format);
+    }
+    v1::ListBackendsRequest of;
+    of.set_namespace_(namespace_name);
+    of.set_service(which.name());
+    const auto backends = gateway->backends(of);
+    if (!backends) {
+        return std::unexpected(backends.error());
+    }
+    return service_description(*services, *backends);
+}
+
+}  // namespace
+
+std::string service_description(const v1::ListServicesResponse& services, const v1::ListBackendsResponse& backends) {
+    std::string text;
+    for (const v1::ServiceStatus& service : services.services()) {
+        text += (text.empty() ? "" : "\n") + port_description(service, backends);
+    }
+    return text;
+}
+
+Command describe_service() {
+    return {.words = {"describe", "service"},
+            .arguments = "NAMESPACE/NAME",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .options = {"namespace", "output", "watch", "interval"},
+            .summary = "everything about one Service: frontends, backends, traffic, and what is wrong with it",
+            .run = run};
+}
+
+}  // namespace penstock::cli

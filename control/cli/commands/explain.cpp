@@ -1,0 +1,58 @@
+#include "control/cli/commands/list.hpp"
+#include "control/cli/commands/views.hpp"
+#include "control/cli/table.hpp"
+#include "control/cli/text.hpp"
+
+namespace penstock::cli {
+namespace {
+
+Result<std::string> run(Gateway* gateway, const Request& request) {
+    if (request.protocol == v1::PROTOCOL_UNSPECIFIED || request.source.address().empty() || request.destination.address().empty() ||
+        request.source.port() == 0 || request.destination.port() == 0) {
+        return fail(Errc::InvalidArgument, "explain needs --proto tcp|udp, --src IP:PORT and --dst IP:PORT");
+    }
+    v1::ExplainRequest packet;
+    packet.set_protocol(request.protocol);
+    *packet.mutable_source() = request.source;
+    *packet.mutable_destination() = request.destination;
+    packet.set_port(request.nic_port);
+    packet.set_queue(request.queue);
+    packet.set_tcp_not_syn(request.not_syn);
+    const auto explanation = gateway->explain(packet);
+    if (!explanation) {
+        return std::unexpected(explanation.error());
+    }
+    return request.is_structured() ? structured(json_text(*explanation), request.format) : explanation_text(packet, *explanation);
+}
+
+}  // namespace
+
+std::string explanation_text(const v1::ExplainRequest& request, const v1::Explanation& explanation) {
+    const bool is_tcp = request.protocol() == v1::PROTOCOL_TCP;
+    std::string text = text_of(request.protocol()) + (is_tcp ? (request.tcp_not_syn() ? " ACK" : " SYN") : "") + " " +
+                       text_of(request.source()) + " -> " + text_of(request.destination()) + ", arriving on port " +
+                       std::to_string(request.port()) + ", queue " + std::to_string(request.queue()) + "\n\n";
+    Table table({{"STAGE"}, {"FINDING"}});
+    for (const v1::ExplainStep& step : explanation.steps()) {
+        table.add({step.stage(), step.finding()});
+    }
+    text += table.text() + "\nVerdict: " + explanation.verdict();
+    text += explanation.drop_reason().empty() ? "\n" : " (" + explanation.drop_reason() + ")\n";
+    if (explanation.has_source_after() || explanation.has_destination_after()) {
+        text += "Leaves as: " + text_of(explanation.source_after()) + " -> " + text_of(explanation.destination_after()) + "\n";
+    }
+    if (!explanation.egress_twin().empty()) {
+        text += "Through: " + explanation.egress_twin() + " to " + explanation.next_hop() + " (" +
+                (explanation.next_hop_mac().empty() ? "MAC address not known yet" : explanation.next_hop_mac()) + ")\n";
+    }
+    return text;
+}
+
+Command explain() {
+    return {.words = {"explain"},
+            .options = {"proto", "src", "dst", "port", "queue", "not-syn", "output"},
+            .summary = "what would happen to a packet and why, step by step, without side effects",
+            .run = run};
+}
+
+}  // namespace penstock::cli

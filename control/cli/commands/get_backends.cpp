@@ -1,0 +1,58 @@
+#include "control/cli/commands/list.hpp"
+#include "control/cli/commands/views.hpp"
+#include "control/cli/table.hpp"
+#include "control/cli/text.hpp"
+
+namespace penstock::cli {
+namespace {
+
+Result<std::string> run(Gateway* gateway, const Request& request) {
+    v1::ListBackendsRequest filter;
+    filter.set_namespace_(request.namespace_name);
+    filter.set_service(request.arguments.empty() ? "" : request.arguments[0]);
+    const auto backends = gateway->backends(filter);
+    if (!backends) {
+        return std::unexpected(backends.error());
+    }
+    return request.is_structured() ? structured(json_list(backends->backends()), request.format)
+                                   : backends_table(*backends, request.is_wide());
+}
+
+}  // namespace
+
+std::string backends_table(const v1::ListBackendsResponse& backends, bool wide) {
+    std::vector<Table::Column> columns{{"NAMESPACE"}, {"SERVICE"},           {"PORT"},           {"PROTO"}, {"BACKEND"},
+                                       {"STATE"},     {"CONNECTIONS", true}, {"NEW-FLOWS", true}};
+    if (wide) {
+        columns.insert(columns.end(), {{"WEIGHT", true}, {"NODE"}, {"ZONE"}});
+    }
+    Table table(std::move(columns));
+    for (const v1::BackendStatus& backend : backends.backends()) {
+        const v1::Endpoint& endpoint = backend.endpoint();
+        std::vector<std::string> cells{backend.service().namespace_(),
+                                       backend.service().name(),
+                                       backend.service().port_name(),
+                                       text_of(backend.service().protocol()),
+                                       socket_text(endpoint.address(), endpoint.port()),
+                                       backend.sets().empty() ? "draining" : "serving",
+                                       std::to_string(backend.connections()),
+                                       std::to_string(backend.new_flows())};
+        if (wide) {
+            cells.insert(cells.end(),
+                         {std::to_string(endpoint.has_weight() ? endpoint.weight() : 1), endpoint.node_name(), endpoint.zone()});
+        }
+        table.add(std::move(cells));
+    }
+    return table.text();
+}
+
+Command get_backends() {
+    return {.words = {"get", "backends"},
+            .arguments = "[SERVICE]",
+            .arguments_max = 1,
+            .options = {"namespace", "output", "watch", "interval"},
+            .summary = "endpoints of services with their counters; draining ones are kept for their flows",
+            .run = run};
+}
+
+}  // namespace penstock::cli

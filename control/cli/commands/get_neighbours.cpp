@@ -1,0 +1,45 @@
+#include "control/cli/commands/list.hpp"
+#include "control/cli/commands/views.hpp"
+#include "control/cli/table.hpp"
+#include "control/cli/text.hpp"
+
+namespace penstock::cli {
+namespace {
+
+Result<std::string> run(Gateway* gateway, const Request& request) {
+    const auto neighbours = gateway->neighbours();
+    if (!neighbours) {
+        return std::unexpected(neighbours.error());
+    }
+    return request.is_structured() ? structured(json_list(neighbours->neighbours()), request.format)
+                                   : neighbours_table(*neighbours, request.is_wide());
+}
+
+}  // namespace
+
+std::string neighbours_table(const v1::ListNeighboursResponse& neighbours, bool wide) {
+    std::vector<Table::Column> columns{{"ADDRESS"}, {"MAC"}, {"STATE"}, {"TWIN"}, {"USED"}};
+    if (wide) {
+        columns.push_back({"PORT", true});
+    }
+    Table table(std::move(columns));
+    for (const v1::Neighbour& neighbour : neighbours.neighbours()) {
+        const bool was_used = neighbour.used_ms_ago() >= 0;
+        std::vector<std::string> cells{neighbour.address(), neighbour.mac(), neighbour.state(), neighbour.twin(),
+                                       was_used ? duration_text(static_cast<uint64_t>(neighbour.used_ms_ago())) + " ago" : "never"};
+        if (wide) {
+            cells.push_back(std::to_string(neighbour.port()));
+        }
+        table.add(std::move(cells));
+    }
+    return table.text();
+}
+
+Command get_neighbours() {
+    return {.words = {"get", "neighbours"},
+            .options = {"output", "watch", "interval"},
+            .summary = "next hops and their MAC addresses, as mirrored from Linux",
+            .run = run};
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,41 @@
+#include "control/cli/commands/list.hpp"
+#include "control/cli/commands/views.hpp"
+#include "control/cli/table.hpp"
+
+namespace penstock::cli {
+namespace {
+
+Result<std::string> run(Gateway* gateway, const Request& request) {
+    const auto routes = gateway->routes();
+    if (!routes) {
+        return std::unexpected(routes.error());
+    }
+    return request.is_structured() ? structured(json_list(routes->routes()), request.format) : routes_table(*routes, request.is_wide());
+}
+
+}  // namespace
+
+std::string routes_table(const v1::ListRoutesResponse& routes, bool wide) {
+    std::vector<Table::Column> columns{{"DESTINATION"}, {"GATEWAY"}, {"TWIN"}, {"METRIC", true}};
+    if (wide) {
+        columns.push_back({"PORT", true});
+    }
+    Table table(std::move(columns));
+    for (const v1::Route& route : routes.routes()) {
+        std::vector<std::string> cells{route.destination(), route.gateway(), route.twin(), std::to_string(route.metric())};
+        if (wide) {
+            cells.push_back(std::to_string(route.port()));
+        }
+        table.add(std::move(cells));
+    }
+    return table.text();
+}
+
+Command get_routes() {
+    return {.words = {"get", "routes"},
+            .options = {"output", "watch", "interval"},
+            .summary = "routes as mirrored from Linux; \"-\" as gateway: on the link",
+            .run = run};
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,101 @@
+#include <algorithm>
+
+#include "control/cli/commands/list.hpp"
+#include "control/cli/commands/views.hpp"
+#include "control/cli/table.hpp"
+#include "control/cli/text.hpp"
+
+namespace penstock::cli {
+namespace {
+
+std::vector<std::string> frontends_of(const v1::ServiceStatus& service) {
+    std::vector<std::string> frontends;
+    for (const v1::SocketAddress& address : service.listening()) {
+        frontends.push_back(text_of(address));
+    }
+    return frontends;
+}
+
+Result<std::string> run(Gateway* gateway, const Request& request) {
+    v1::ListServicesRequest filter;
+    filter.set_namespace_(request.namespace_name);
+    filter.set_name(request.arguments.empty() ? "" : request.arguments[0]);
+    const auto services = gateway->services(filter);
+    if (!services) {
+        return std::unexpected(services.error());
+    }
+    return request.is_structured() ? structured(json_list(services->services()), request.format)
+                                   : services_table(*services, request.is_wide());
+}
+
+}  // namespace
+
+std::string port_text(const v1::Service& service) {
+    const std::string number = std::to_string(service.service_port());
+    return service.key().port_name().empty() ? number : service.key().port_name() + ":" + number;
+}
+
+std::string standing_text(const v1::ServiceStatus& service) {
+    std::string text = "ok";
+    if (service.result().outcome() == v1::ServiceResult::OUTCOME_REFUSED) {
+        text = "refused: " + service.result().why();
+    } else if (service.listening().empty()) {
+        text = "not served";
+    }
+    const auto warnings = std::count_if(service.desired().notices().begin(), service.desired().notices().end(),
+                                        [](const v1::Notice& notice) { return notice.level() != v1::Notice::LEVEL_NORMAL; });
+    if (warnings > 0) {
+        text += ", " + std::to_string(warnings) + (warnings == 1 ? " warning" : " warnings");
+    }
+    return text;
+}
+
+std::string services_table(const v1::ListServicesResponse& services, bool wide) {
+    constexpr size_t kFrontendsShown = 3;
+    std::vector<Table::Column> columns{
+        {"NAMESPACE"},       {"NAME"},  {"PORT"}, {"PROTO"}, {"FRONTENDS"}, {"BACKENDS", true}, {"CONNECTIONS", true},
+        {"NEW-FLOWS", true}, {"STATUS"}};
+    if (wide) {
+        columns.insert(columns.end(), {{"SCHEDULER"},
+                                       {"FORWARD-PACKETS", true},
+                                       {"FORWARD-BYTES", true},
+                                       {"REVERSE-PACKETS", true},
+                                       {"REVERSE-BYTES", true},
+                                       {"REJECTED", true},
+                                       {"DROPPED", true}});
+    }
+    Table table(std::move(columns));
+    for (const v1::ServiceStatus& service : services.services()) {
+        const v1::Service& desired = service.desired();
+        const v1::Traffic& traffic = service.traffic();
+        const auto frontends = frontends_of(service);
+        std::vector<std::string> cells{desired.key().namespace_(),
+                                       desired.key().name(),
+                                       port_text(desired),
+                                       text_of(desired.key().protocol()),
+                                       list_text(frontends, wide ? frontends.size() : kFrontendsShown),
+                                       std::to_string(desired.sets().empty() ? 0 : desired.sets(0).endpoints_size()),
+                                       std::to_string(service.connections()),
+                                       std::to_string(traffic.new_flows()),
+                                       standing_text(service)};
+        if (wide) {
+            cells.insert(cells.end(),
+                         {text_of(desired.scheduler()), std::to_string(traffic.forward_packets()), std::to_string(traffic.forward_bytes()),
+                          std::to_string(traffic.reverse_packets()), std::to_string(traffic.reverse_bytes()),
+                          std::to_string(traffic.rejected()), std::to_string(traffic.dropped())});
+        }
+        table.add(std::move(cells));
+    }
+    return table.text();
+}
+
+Command get_services() {
+    return {.words = {"get", "services"},
+            .arguments = "[NAME]",
+            .arguments_max = 1,
+            .options = {"namespace", "output", "watch", "interval"},
+            .summary = "service ports with frontends, backends and counters",
+            .run = run};
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,54 @@
+#include <cmath>
+
+#include "control/cli/commands/list.hpp"
+#include "control/cli/commands/views.hpp"
+#include "control/cli/table.hpp"
+
+namespace penstock::cli {
+namespace {
+
+Result<std::string> run(Gateway* gateway, const Request& request) {
+    const auto workers = gateway->workers();
+    if (!workers) {
+        return std::unexpected(workers.error());
+    }
+    return request.is_structured() ? structured(json_list(workers->workers()), request.format) : workers_table(*workers, request.is_wide());
+}
+
+// "7.3%"
+std::string percent_text(double ratio) {
+    const auto tenths = static_cast<long>(std::lround(ratio * 1000));
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
+}
+
+}  // namespace
+
+std::string workers_table(const v1::ListWorkersResponse& workers, bool wide) {
+    std::vector<Table::Column> columns{{"ID", true},      {"CORE", true},       {"CONNECTIONS", true}, {"CAPACITY", true},
+                                       {"PACKETS", true}, {"HANDED-OFF", true}, {"HANDED-IN", true},   {"BUSY", true}};
+    if (wide) {
+        columns.insert(columns.end(), {{"POLLS", true}, {"EMPTY-POLLS", true}, {"GENERATION", true}});
+    }
+    Table table(std::move(columns));
+    for (const v1::Worker& worker : workers.workers()) {
+        std::vector<std::string> cells{std::to_string(worker.id()),          std::to_string(worker.core()),
+                                       std::to_string(worker.connections()), std::to_string(worker.connections_max()),
+                                       std::to_string(worker.packets()),     std::to_string(worker.handed_off()),
+                                       std::to_string(worker.handed_in()),   percent_text(worker.busy_ratio())};
+        if (wide) {
+            cells.insert(cells.end(),
+                         {std::to_string(worker.polls()), std::to_string(worker.empty_polls()), std::to_string(worker.generation())});
+        }
+        table.add(std::move(cells));
+    }
+    return table.text();
+}
+
+Command get_workers() {
+    return {.words = {"get", "workers"},
+            .options = {"output", "watch", "interval"},
+            .summary = "polling workers: load, connections, packets handed between them",
+            .run = run};
+}
+
+}  // namespace penstock::cli

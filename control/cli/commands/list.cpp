@@ -1,0 +1,20 @@
+#include "control/cli/commands/list.hpp"
+
+namespace penstock::cli {
+
+std::span<const Command> all_commands() {
+    static const std::vector<Command> commands{get_services(), get_backends(),   get_connections(),  get_ports(), get_workers(),
+                                               get_routes(),   get_neighbours(), describe_service(), stats(),     explain(),
+                                               status(),       version(),        set_log_level(),    completion()};
+    return commands;
+}
+
+std::string name_of(const Command& command) {
+    std::string name;
+    for (const std::string_view word : command.words) {
+        name += (name.empty() ? "" : " ") + std::string(word);
+    }
+    return name;
+}
+
+}  // namespace penstock::cli

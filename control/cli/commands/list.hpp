@@ -1,0 +1,23 @@
+// Every command, each defined in the file of its name.
+#pragma once
+
+#include "control/cli/commands/command.hpp"
+
+namespace penstock::cli {
+
+[[nodiscard]] Command get_services();
+[[nodiscard]] Command get_backends();
+[[nodiscard]] Command get_connections();
+[[nodiscard]] Command get_ports();
+[[nodiscard]] Command get_workers();
+[[nodiscard]] Command get_routes();
+[[nodiscard]] Command get_neighbours();
+[[nodiscard]] Command describe_service();
+[[nodiscard]] Command stats();
+[[nodiscard]] Command explain();
+[[nodiscard]] Command status();
+[[nodiscard]] Command version();
+[[nodiscard]] Command set_log_level();
+[[nodiscard]] Command completion();
+
+}  // namespace penstock::cli

@@ -1,0 +1,75 @@
+#include <map>
+
+#include "control/cli/commands/list.hpp"
+#include "control/cli/commands/views.hpp"
+#include "control/cli/text.hpp"
+
+namespace penstock::cli {
+namespace {
+
+std::string line(const std::string& name, const std::string& value) {
+    constexpr size_t kNameWidth = 15;
+    return name + ":" + std::string(kNameWidth - name.size(), ' ') + value + "\n";
+}
+
+const char* origin_text(v1::Status::ConfigurationOrigin origin) {
+    switch (origin) {
+        case v1::Status::CONFIGURATION_ORIGIN_STREAM:
+            return "from a control plane";
+        case v1::Status::CONFIGURATION_ORIGIN_LAST_GOOD:
+            return "from the last run's file";
+        default:
+            return "none yet";
+    }
+}
+
+std::string configuration_text(const v1::Status& status) {
+    if (status.applied().version() == 0) {
+        return "none yet";
+    }
+    return "version " + std::to_string(status.applied().version()) + " of " + status.applied().source() + ", " +
+           origin_text(status.origin()) + ", " + duration_text(status.applied_age_ms()) + " ago";
+}
+
+std::string identity_text(const v1::Identity& identity) {
+    std::string text = identity.gateway_name();
+    if (identity.mode() == v1::Identity::MODE_NODE) {
+        text += ", node mode on " + identity.node_name();
+    } else if (identity.mode() == v1::Identity::MODE_EXTERNAL) {
+        text += ", external mode";
+    }
+    for (const auto& [key, value] : std::map<std::string, std::string>(identity.labels().begin(), identity.labels().end())) {
+        text += ", " + key + "=" + value;
+    }
+    return text;
+}
+
+Result<std::string> run(Gateway* gateway, const Request& request) {
+    const auto status = gateway->status();
+    if (!status) {
+        return std::unexpected(status.error());
+    }
+    return request.is_structured() ? structured(json_text(*status), request.format) : status_text(*status);
+}
+
+}  // namespace
+
+std::string status_text(const v1::Status& status) {
+    return line("Gateway", identity_text(status.identity())) + line("Software", "penstockd " + status.identity().software_version()) +
+           line("Up for", duration_text(status.uptime_ms())) + line("Configuration", configuration_text(status)) +
+           line("Control plane", status.control_connected() ? "connected" : "not connected; forwarding goes on as configured") +
+           line("Generation", std::to_string(status.generation())) +
+           line("Serving", std::to_string(status.services()) + " service ports, " + std::to_string(status.backends()) + " backends") +
+           line("Connections", std::to_string(status.connections()) + " of " + std::to_string(status.connections_max())) +
+           line("Running", std::to_string(status.workers()) + " workers, " + std::to_string(status.ports()) + " NIC ports") +
+           line("Memory", status.memory()) + line("Log level", status.log_level());
+}
+
+Command status() {
+    return {.words = {"status"},
+            .options = {"output", "watch", "interval"},
+            .summary = "one page about the gateway: identity, configuration, load",
+            .run = run};
+}
+
+}  // namespace penstock::cli

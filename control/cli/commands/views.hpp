@@ -1,0 +1,29 @@
+// Messages of the API as people read them. Pure; each is defined beside the command that prints it, and tested with exact text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "penstock/v1/debug.pb.h"
+#include "penstock/v1/status.pb.h"
+
+namespace penstock::cli {
+
+[[nodiscard]] std::string services_table(const v1::ListServicesResponse& services, bool wide);
+[[nodiscard]] std::string backends_table(const v1::ListBackendsResponse& backends, bool wide);
+[[nodiscard]] std::string connections_table(const std::vector<v1::Connection>& connections, bool wide);
+[[nodiscard]] std::string ports_table(const v1::ListPortsResponse& ports, bool wide);
+[[nodiscard]] std::string workers_table(const v1::ListWorkersResponse& workers, bool wide);
+[[nodiscard]] std::string routes_table(const v1::ListRoutesResponse& routes, bool wide);
+[[nodiscard]] std::string neighbours_table(const v1::ListNeighboursResponse& neighbours, bool wide);
+// All ports of one Kubernetes Service.
+[[nodiscard]] std::string service_description(const v1::ListServicesResponse& services, const v1::ListBackendsResponse& backends);
+[[nodiscard]] std::string counters_tables(const v1::Counters& counters, bool wide);
+[[nodiscard]] std::string explanation_text(const v1::ExplainRequest& request, const v1::Explanation& explanation);
+[[nodiscard]] std::string status_text(const v1::Status& status);
+// "http:80", "80".
+[[nodiscard]] std::string port_text(const v1::Service& service);
+// "ok", "refused: why", "not served", each with the number of warnings.
+[[nodiscard]] std::string standing_text(const v1::ServiceStatus& service);
+
+}  // namespace penstock::cli

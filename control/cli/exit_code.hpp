@@ -1,0 +1,26 @@
+// What scripts can rely on (penstockctl --help says it too).
+#pragma once
+
+#include "dataplane/base/result.hpp"
+
+namespace penstock::cli {
+
+inline constexpr int kExitRefused = 1;  // or what was asked for does not exist
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitUnreachable = 3;
+
+[[nodiscard]] constexpr int exit_code(Errc code) noexcept {
+    switch (code) {
+        case Errc::InvalidArgument:
+            return kExitUsage;
+        case Errc::Unavailable:
+            return kExitUnreachable;
+        default:
+            return kExitRefused;
+    }
+}
+[[nodiscard]] inline int exit_code(const Error& error) noexcept {
+    return exit_code(error.code);
+}
+
+}  // namespace penstock::cli

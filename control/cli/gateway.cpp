@@ -1,0 +1,114 @@
+#include "control/cli/gateway.hpp"
+
+#include <grpcpp/client_context.h>
+
+#include <chrono>
+#include <utility>
+
+#include "control/client/channel.hpp"
+#include "penstock/v1/debug.grpc.pb.h"
+#include "penstock/v1/status.grpc.pb.h"
+
+namespace penstock::cli {
+namespace {
+
+class RpcGateway final : public Gateway {
+ public:
+    RpcGateway(client::Target target, uint32_t timeout_s, const std::shared_ptr<grpc::Channel>& channel)
+        : target_(std::move(target)),
+          timeout_(timeout_s),
+          status_(v1::GatewayStatus::NewStub(channel)),
+          debug_(v1::GatewayDebug::NewStub(channel)) {}
+
+    Result<v1::Status> status() override { return call(*status_, &v1::GatewayStatus::Stub::GetStatus, v1::GetStatusRequest()); }
+    Result<v1::ListPortsResponse> ports() override { return call(*status_, &v1::GatewayStatus::Stub::ListPorts, v1::ListPortsRequest()); }
+    Result<v1::ListWorkersResponse> workers() override {
+        return call(*status_, &v1::GatewayStatus::Stub::ListWorkers, v1::ListWorkersRequest());
+    }
+    Result<v1::ListServicesResponse> services(const v1::ListServicesRequest& request) override {
+        return call(*status_, &v1::GatewayStatus::Stub::ListServices, request);
+    }
+    Result<v1::ListBackendsResponse> backends(const v1::ListBackendsRequest& request) override {
+        return call(*status_, &v1::GatewayStatus::Stub::ListBackends, request);
+    }
+    Status connections(const v1::ListConnectionsRequest& request, const std::function<void(const v1::Connection&)>& each) override {
+        grpc::ClientContext context;
+        set_deadline(context);
+        const auto reader = status_->ListConnections(&context, request);
+        v1::Connection connection;
+        while (reader->Read(&connection)) {
+            each(connection);
+        }
+        if (const grpc::Status status = reader->Finish(); !status.ok()) {
+            return std::unexpected(error_from(status));
+        }
+        return {};
+    }
+    Result<v1::Counters> counters() override { return call(*status_, &v1::GatewayStatus::Stub::GetCounters, v1::GetCountersRequest()); }
+    Result<v1::ListRoutesResponse> routes() override {
+        return call(*status_, &v1::GatewayStatus::Stub::ListRoutes, v1::ListRoutesRequest());
+    }
+    Result<v1::ListNeighboursResponse> neighbours() override {
+        return call(*status_, &v1::GatewayStatus::Stub::ListNeighbours, v1::ListNeighboursRequest());
+    }
+    Result<v1::Explanation> explain(const v1::ExplainRequest& request) override {
+        return call(*debug_, &v1::GatewayDebug::Stub::Explain, request);
+    }
+    Result<v1::SetLogLevelResponse> set_log_level(const v1::SetLogLevelRequest& request) override {
+        return call(*debug_, &v1::GatewayDebug::Stub::SetLogLevel, request);
+    }
+
+ private:
+    template <typename Stub, typename Request, typename Response>
+    Result<Response> call(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                          const Request& request) {
+        grpc::ClientContext context;
+        set_deadline(context);
+        Response response;
+        if (const grpc::Status status = (stub.*method)(&context, request, &response); !status.ok()) {
+            return std::unexpected(error_from(status));
+        }
+        return response;
+    }
+
+    void set_deadline(grpc::ClientContext& context) const { context.set_deadline(std::chrono::system_clock::now() + timeout_); }
+
+    [[nodiscard]] Error error_from(const grpc::Status& status) const {
+        switch (status.error_code()) {
+            case grpc::StatusCode::UNAVAILABLE:
+                return {Errc::Unavailable,
+                        "penstockd is not reachable at " + target_.text + ": is it running? (" + status.error_message() + ")"};
+            case grpc::StatusCode::DEADLINE_EXCEEDED:
+                return {Errc::Unavailable,
+                        "penstockd at " + target_.text + " did not answer within " + std::to_string(timeout_.count()) + " s"};
+            case grpc::StatusCode::NOT_FOUND:
+                return {Errc::NotFound, status.error_message()};
+            case grpc::StatusCode::INVALID_ARGUMENT:
+                return {Errc::InvalidArgument, status.error_message()};
+            case grpc::StatusCode::PERMISSION_DENIED:
+            case grpc::StatusCode::UNAUTHENTICATED:
+                return {Errc::PermissionDenied, "penstockd at " + target_.text + " refuses: " + status.error_message()};
+            case grpc::StatusCode::UNIMPLEMENTED:
+                return {Errc::Unsupported, "penstockd at " + target_.text + " does not know this call: another version?"};
+            default:
+                return {Errc::Internal, "penstockd at " + target_.text + ": " + status.error_message()};
+        }
+    }
+
+    client::Target target_;
+    std::chrono::seconds timeout_;
+    std::unique_ptr<v1::GatewayStatus::Stub> status_;
+    std::unique_ptr<v1::GatewayDebug::Stub> debug_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Gateway>> connect(const client::Target& target, const client::TlsFiles& tls, uint32_t timeout_s) {
+    const auto channel = client::open_channel(target, tls);
+    if (!channel) {
+        return std::unexpected(channel.error());
+    }
+    return std::make_unique<RpcGateway>(target, timeout_s, *channel);
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,71 @@
+// penstockctl: one command, one answer; or the same answer again and again with --watch.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+#include "control/cli/exit_code.hpp"
+#include "control/cli/gateway.hpp"
+#include "control/cli/options.hpp"
+
+namespace penstock::cli {
+namespace {
+
+int complain(const Error& error) {
+    std::cerr << "penstockctl: " << error.what << "\n";
+    return exit_code(error);
+}
+
+// A terminal is cleared before each answer; a file or pipe gets one after the other, an empty line between them.
+int watch(Gateway* gateway, const Invocation& invocation) {
+    const bool on_terminal = ::isatty(STDOUT_FILENO) == 1;
+    constexpr const char* kClearScreen = "\033[H\033[2J";
+    for (bool first = true;; first = false) {
+        const auto answer = invocation.command->run(gateway, invocation.request);
+        if (!answer) {
+            return complain(answer.error());
+        }
+        std::cout << (on_terminal ? kClearScreen : (first ? "" : "\n")) << *answer << std::flush;
+        if (!std::cout) {
+            return EXIT_SUCCESS;  // the reader has gone
+        }
+        std::this_thread::sleep_for(invocation.request.interval);
+    }
+}
+
+int run(const Invocation& invocation) {
+    std::unique_ptr<Gateway> gateway;
+    if (invocation.command->needs_gateway) {
+        auto connected = connect(invocation.request.target, invocation.request.tls, invocation.request.timeout_s);
+        if (!connected) {
+            return complain(connected.error());
+        }
+        gateway = std::move(*connected);
+    }
+    if (invocation.request.watch) {
+        return watch(gateway.get(), invocation);
+    }
+    const auto answer = invocation.command->run(gateway.get(), invocation.request);
+    if (!answer) {
+        return complain(answer.error());
+    }
+    std::cout << *answer << std::flush;
+    return EXIT_SUCCESS;
+}
+
+}  // namespace
+}  // namespace penstock::cli
+
+int main(int argc, char** argv) {
+    using namespace penstock::cli;
+    const auto read = read_command_line({argv + 1, argv + argc});
+    if (!read) {
+        return complain(read.error());
+    }
+    if (const auto* information = std::get_if<Information>(&*read)) {
+        std::cout << information->text;
+        return EXIT_SUCCESS;
+    }
+    return run(std::get<Invocation>(*read));
+}

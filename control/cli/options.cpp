@@ -1,0 +1,327 @@
+#include "control/cli/options.hpp"
+
+#include <boost/program_options.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <sstream>
+
+#include "control/cli/table.hpp"
+#include "dataplane/base/ip.hpp"
+
+namespace penstock::cli {
+namespace po = boost::program_options;
+namespace {
+
+constexpr const char* kIntroduction =
+    "penstockctl: shows and explains what a Penstock gateway does.\n"
+    "\n"
+    "  penstockctl [options] COMMAND [arguments]\n"
+    "\n"
+    "  penstockctl get services\n"
+    "  penstockctl get connections --client 10.0.0.7 --watch\n"
+    "  penstockctl explain --proto tcp --src 192.0.2.1:40000 --dst 80.11.12.10:80\n";
+
+constexpr const char* kExitCodes =
+    "Exit codes: 0 done; 1 refused, or what was asked for does not exist; 2 the command line is wrong; 3 penstockd cannot be reached.\n";
+
+// Options that every command takes; the rest must be named in Command::options.
+constexpr std::string_view kGeneral[] = {"help", "version", "gateway", "tls-cert", "tls-key", "tls-ca", "timeout"};
+
+constexpr unsigned kHelpWidth = 120;
+
+po::options_description general_options() {
+    po::options_description described("General options", kHelpWidth);
+    auto add = described.add_options();
+    const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+    add("gateway", text("TARGET")->default_value(client::kDefaultTarget),
+        "penstockd to ask: unix:PATH, or HOST:PORT with the certificates below");
+    add("tls-cert", text("FILE"), "our certificate, PEM");
+    add("tls-key", text("FILE"), "its private key, PEM");
+    add("tls-ca", text("FILE"), "authority that signed the gateway's certificate, PEM");
+    add("timeout", text("SECONDS")->default_value("10"), "how long a call may take");
+    add("help,h", "this text");
+    add("version", "the version of penstockctl");
+    return described;
+}
+
+po::options_description command_options() {
+    po::options_description described("Options of commands", kHelpWidth);
+    auto add = described.add_options();
+    const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+    add("output,o", text("FORMAT"), "table, wide, json or yaml");
+    add("watch,w", po::bool_switch(), "again and again, until interrupted");
+    add("interval", text("SECONDS"), "how often with --watch; default 1, fractions allowed");
+    add("namespace,n", text("NAME"), "only this Kubernetes namespace");
+    add("client", text("IP[:PORT]"), "connections from there; IPv6 with a port in brackets");
+    add("frontend", text("IP[:PORT]"), "connections to there");
+    add("backend", text("IP[:PORT]"), "connections forwarded to there");
+    add("proto", text("PROTOCOL"), "tcp, udp or sctp");
+    add("limit", text("N"), "stop after N connections");
+    add("src", text("IP:PORT"), "explain: the packet's source");
+    add("dst", text("IP:PORT"), "explain: its destination");
+    add("port", text("N"), "explain: NIC port it arrives on (get ports); default 0");
+    add("queue", text("N"), "explain: receive queue, and so worker, it arrives on; default 0");
+    add("not-syn", po::bool_switch(), "explain: a TCP segment in mid-stream instead of a SYN");
+    return described;
+}
+
+std::unexpected<Error> usage(std::string what) {
+    return fail(Errc::InvalidArgument, std::move(what));
+}
+
+Result<uint32_t> number_from(const std::string& text, const std::string& option, uint32_t max) {
+    uint32_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size() || number > max) {
+        return usage("--" + option + " " + text + ": must be a number from 0 to " + std::to_string(max));
+    }
+    return number;
+}
+
+// "1.2.3.4", "1.2.3.4:80", "2001:db8::1", "[2001:db8::1]:80", in canonical form afterwards.
+Result<v1::SocketAddress> socket_from(const std::string& text, const std::string& option) {
+    const std::string context = "--" + option + " " + text;
+    std::string host = text;
+    std::string port;
+    if (text.starts_with('[')) {
+        const size_t bracket = text.find(']');
+        if (bracket == std::string::npos || (bracket + 1 < text.size() && text[bracket + 1] != ':')) {
+            return usage(context + ": must be [IPV6]:PORT");
+        }
+        host = text.substr(1, bracket - 1);
+        port = bracket + 1 < text.size() ? text.substr(bracket + 2) : "";
+    } else if (std::count(text.begin(), text.end(), ':') == 1) {
+        host = text.substr(0, text.find(':'));
+        port = text.substr(text.find(':') + 1);
+    }
+    const auto address = IpAddr::parse(host);
+    if (!address) {
+        return in_context(context, address.error());
+    }
+    v1::SocketAddress socket;
+    socket.set_address(address->to_string());
+    if (!port.empty()) {
+        const auto number = number_from(port, option, 65'535);
+        if (!number || *number == 0) {
+            return usage(context + ": a port is a number from 1 to 65535");
+        }
+        socket.set_port(*number);
+    }
+    return socket;
+}
+
+Result<v1::Protocol> protocol_from(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (text == "tcp") {
+        return v1::PROTOCOL_TCP;
+    }
+    if (text == "udp") {
+        return v1::PROTOCOL_UDP;
+    }
+    if (text == "sctp") {
+        return v1::PROTOCOL_SCTP;
+    }
+    return usage("--proto " + text + ": must be tcp, udp or sctp");
+}
+
+Result<Format> format_from(const std::string& text) {
+    if (text == "table") {
+        return Format::Table;
+    }
+    if (text == "wide") {
+        return Format::Wide;
+    }
+    if (text == "json") {
+        return Format::Json;
+    }
+    if (text == "yaml") {
+        return Format::Yaml;
+    }
+    return usage("--output " + text + ": must be table, wide, json or yaml");
+}
+
+Result<std::chrono::milliseconds> interval_from(const std::string& text) {
+    double seconds = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    // A tenth of a second is as often as anybody can read, and costs a busy gateway something.
+    if (error != std::errc{} || end != text.data() + text.size() || !(seconds >= 0.1 && seconds <= 3600)) {
+        return usage("--interval " + text + ": must be seconds from 0.1 to 3600");
+    }
+    return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+// Copies what the line says into a Request; the first value that cannot be read ends it.
+class RequestReader {
+ public:
+    explicit RequestReader(const po::variables_map& values) : values_(values) {}
+
+    Result<Request> read() {
+        take("gateway", request_.target, [](const std::string& text) { return client::parse_target(text); });
+        request_.tls = {text_of("tls-cert"), text_of("tls-key"), text_of("tls-ca")};
+        take("timeout", request_.timeout_s, [](const std::string& text) { return number_from(text, "timeout", 3600); });
+        take("output", request_.format, format_from);
+        request_.watch = values_["watch"].as<bool>();
+        take("interval", request_.interval, interval_from);
+        request_.namespace_name = text_of("namespace");
+        take("proto", request_.protocol, protocol_from);
+        take_socket("client", request_.client);
+        take_socket("frontend", request_.frontend);
+        take_socket("backend", request_.backend);
+        take_socket("src", request_.source);
+        take_socket("dst", request_.destination);
+        take("limit", request_.limit, [](const std::string& text) { return number_from(text, "limit", UINT32_MAX); });
+        take("port", request_.nic_port, [](const std::string& text) { return number_from(text, "port", 255); });
+        take("queue", request_.queue, [](const std::string& text) { return number_from(text, "queue", 65'535); });
+        request_.not_syn = values_["not-syn"].as<bool>();
+        if (!error_) {
+            if (const Status complete = client::check_tls(request_.target, request_.tls); !complete) {
+                error_ = complete.error();
+            }
+        }
+        return error_ ? Result<Request>(std::unexpected(*error_)) : Result<Request>(std::move(request_));
+    }
+
+ private:
+    [[nodiscard]] std::string text_of(const char* name) const { return values_.contains(name) ? values_[name].as<std::string>() : ""; }
+
+    template <typename T, typename Parse>
+    void take(const char* name, T& into, const Parse& parse) {
+        if (error_ || !values_.contains(name)) {
+            return;
+        }
+        auto value = parse(values_[name].as<std::string>());
+        if (value) {
+            into = std::move(*value);
+        } else {
+            error_ = value.error();
+        }
+    }
+    void take_socket(const char* name, v1::SocketAddress& into) {
+        take(name, into, [name](const std::string& text) { return socket_from(text, name); });
+    }
+
+    const po::variables_map& values_;
+    Request request_;
+    std::optional<Error> error_;
+};
+
+// The command whose words the line begins with; the longest one.
+Result<const Command*> find_command(const std::vector<std::string>& words) {
+    const Command* found = nullptr;
+    for (const Command& command : all_commands()) {
+        if (words.size() >= command.words.size() && std::equal(command.words.begin(), command.words.end(), words.begin()) &&
+            (found == nullptr || found->words.size() < command.words.size())) {
+            found = &command;
+        }
+    }
+    if (found == nullptr) {
+        std::string line;
+        for (const std::string& word : words) {
+            line += " " + word;
+        }
+        return usage(words.empty() ? "a command is missing; see --help" : "there is no command" + line + "; see --help");
+    }
+    return found;
+}
+
+Status check_arguments(const Command& command, size_t given) {
+    if (given < command.arguments_min || given > command.arguments_max) {
+        return usage(name_of(command) + " takes " +
+                     (command.arguments.empty() ? std::string("no arguments") : std::string(command.arguments)));
+    }
+    return {};
+}
+
+Status check_options(const Command& command, const po::variables_map& values) {
+    for (const auto& [name, value] : values) {
+        const auto is_name = [&name = name](std::string_view each) { return each == name; };
+        const bool was_given = !value.defaulted() && name != "words";
+        if (was_given && std::none_of(std::begin(kGeneral), std::end(kGeneral), is_name) &&
+            std::none_of(command.options.begin(), command.options.end(), is_name)) {
+            return usage("--" + name + " means nothing to " + name_of(command));
+        }
+    }
+    return {};
+}
+
+po::variables_map parse(const std::vector<std::string>& arguments) {
+    po::options_description hidden;
+    hidden.add_options()("words", po::value<std::vector<std::string>>());
+    po::options_description all;
+    all.add(general_options()).add(command_options()).add(hidden);
+    po::positional_options_description words;
+    words.add("words", -1);
+    constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::variables_map values;
+    po::store(po::command_line_parser(arguments).options(all).positional(words).style(kStyle).run(), values);
+    po::notify(values);
+    return values;
+}
+
+}  // namespace
+
+Result<std::variant<Invocation, Information>> read_command_line(const std::vector<std::string>& arguments) {
+    po::variables_map values;
+    try {
+        values = parse(arguments);
+    } catch (const po::error& error) {
+        return usage(error.what());
+    }
+    if (values.contains("help")) {
+        return Information{help_text()};
+    }
+    if (values.contains("version")) {
+        return Information{"penstockctl " PENSTOCK_VERSION "\n"};
+    }
+    auto words = values.contains("words") ? values["words"].as<std::vector<std::string>>() : std::vector<std::string>{};
+    const auto command = find_command(words);
+    if (!command) {
+        return std::unexpected(command.error());
+    }
+    words.erase(words.begin(), words.begin() + static_cast<ptrdiff_t>((*command)->words.size()));
+    if (const Status checked = check_arguments(**command, words.size()); !checked) {
+        return std::unexpected(checked.error());
+    }
+    if (const Status checked = check_options(**command, values); !checked) {
+        return std::unexpected(checked.error());
+    }
+    auto request = RequestReader(values).read();
+    if (!request) {
+        return std::unexpected(request.error());
+    }
+    request->arguments = std::move(words);
+    return Invocation{*command, std::move(*request)};
+}
+
+std::string help_text() {
+    std::ostringstream text;
+    text << kIntroduction << "\nCommands:\n";
+    size_t width = 0;
+    const auto synopsis = [](const Command& command) {
+        return name_of(command) + (command.arguments.empty() ? "" : " " + std::string(command.arguments));
+    };
+    for (const Command& command : all_commands()) {
+        width = std::max(width, synopsis(command).size());
+    }
+    for (const Command& command : all_commands()) {
+        const std::string left = synopsis(command);
+        text << "  " << left << std::string(width - left.size() + 2, ' ') << command.summary << "\n";
+    }
+    text << "\n" << command_options() << "\n" << general_options() << "\n" << kExitCodes;
+    return text.str();
+}
+
+std::vector<std::string> option_names(const Command& command) {
+    std::vector<std::string> names;
+    for (const std::string_view name : kGeneral) {
+        names.push_back("--" + std::string(name));
+    }
+    for (const std::string_view name : command.options) {
+        names.push_back("--" + std::string(name));
+    }
+    return names;
+}
+
+}  // namespace penstock::cli

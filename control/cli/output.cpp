@@ -1,0 +1,112 @@
+#include "control/cli/output.hpp"
+
+#include <google/protobuf/util/json_util.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "dataplane/base/check.hpp"
+
+namespace penstock::cli {
+namespace {
+
+// True where plain YAML gives back the very string: nothing that reads as a number, a boolean, null or syntax.
+bool is_plain(const std::string& text) {
+    static const YAML::Node no_words = YAML::Load("[true, false, yes, no, on, off, y, n, null]");
+    if (text.empty() || std::isalpha(static_cast<unsigned char>(text[0])) == 0 || text.back() == ':' || text.back() == ' ') {
+        return false;
+    }
+    std::string lower = text;
+    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    for (const auto& word : no_words) {
+        if (word.Scalar() == lower) {
+            return false;
+        }
+    }
+    return std::all_of(text.begin(), text.end(),
+                       [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("._/- ", c) != nullptr; });
+}
+
+// JSON's own escapes are YAML's double-quoted ones.
+std::string quoted(const std::string& text) {
+    constexpr const char* kHex = "0123456789abcdef";
+    std::string result = "\"";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\') {
+            result += {'\\', c};
+        } else if (byte < 0x20) {
+            result += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+        } else {
+            result += c;
+        }
+    }
+    return result + "\"";
+}
+
+std::string scalar_text(const YAML::Node& node) {
+    // yaml-cpp tags quoted scalars "!": strings in JSON. All else is a number, a boolean or null.
+    return node.Tag() == "!" && !is_plain(node.Scalar()) ? quoted(node.Scalar()) : node.Scalar();
+}
+
+void write(const YAML::Node& node, size_t indent, std::string& out);
+
+// A value after "key:" or "-": on the same line where it is short, on its own lines below otherwise.
+void write_after(const YAML::Node& node, size_t indent, bool after_key, std::string& out) {
+    if (node.IsScalar()) {
+        out += " " + scalar_text(node) + "\n";
+    } else if (node.IsNull()) {
+        out += " null\n";
+    } else if (node.size() == 0) {
+        out += node.IsMap() ? " {}\n" : " []\n";
+    } else if (after_key) {
+        out += "\n";
+        write(node, node.IsMap() ? indent + 2 : indent, out);
+    } else {
+        // "- key: value": the first line of the value stands behind the dash.
+        std::string block;
+        write(node, indent + 2, block);
+        out += " " + block.substr(indent + 2);
+    }
+}
+
+void write(const YAML::Node& node, size_t indent, std::string& out) {
+    const std::string margin(indent, ' ');
+    if (node.IsMap()) {
+        for (const auto& field : node) {
+            out += margin + (is_plain(field.first.Scalar()) ? field.first.Scalar() : quoted(field.first.Scalar())) + ":";
+            write_after(field.second, indent, true, out);
+        }
+    } else {
+        for (const auto& item : node) {
+            out += margin + "-";
+            write_after(item, indent, false, out);
+        }
+    }
+}
+
+}  // namespace
+
+std::string json_text(const google::protobuf::Message& message) {
+    google::protobuf::util::JsonPrintOptions options;
+    options.add_whitespace = true;
+    options.always_print_primitive_fields = true;
+    options.preserve_proto_field_names = true;
+    std::string text;
+    const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
+    PENSTOCK_CHECK(status.ok());  // fails only for Any and Timestamp out of range, which the API does not use
+    return text;
+}
+
+std::string yaml_text(const std::string& json) {
+    const YAML::Node root = YAML::Load(json);
+    if (root.size() == 0) {
+        return root.IsMap() ? "{}\n" : "[]\n";
+    }
+    std::string text;
+    write(root, 0, text);
+    return text;
+}
+
+}  // namespace penstock::cli

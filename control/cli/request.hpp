@@ -1,0 +1,40 @@
+// What a command was asked for, after the command line has been read and checked.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "control/cli/output.hpp"
+#include "control/client/target.hpp"
+#include "penstock/v1/types.pb.h"
+
+namespace penstock::cli {
+
+struct Request {
+    client::Target target;
+    client::TlsFiles tls;
+    uint32_t timeout_s = 10;
+    Format format = Format::Table;
+    bool watch = false;
+    std::chrono::milliseconds interval{1'000};
+    std::vector<std::string> arguments;  // behind the command's own words
+
+    std::string namespace_name;  // "" all
+    v1::Protocol protocol = v1::PROTOCOL_UNSPECIFIED;
+    v1::SocketAddress client;  // filters; empty address or port 0: any
+    v1::SocketAddress frontend;
+    v1::SocketAddress backend;
+    uint32_t limit = 0;        // 0: none
+    v1::SocketAddress source;  // explain
+    v1::SocketAddress destination;
+    uint32_t nic_port = 0;
+    uint32_t queue = 0;
+    bool not_syn = false;
+
+    [[nodiscard]] bool is_structured() const noexcept { return format == Format::Json || format == Format::Yaml; }
+    [[nodiscard]] bool is_wide() const noexcept { return format == Format::Wide; }
+};
+
+}  // namespace penstock::cli
