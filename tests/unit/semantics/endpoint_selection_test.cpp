@@ -32,6 +32,13 @@ TEST(Slices, BelongByLabelInTheirOwnNamespace_EP002) {
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), (Lines{"10.244.0.1 8080", "10.244.0.2 8080"}));
 }
 
+TEST(Slices, OfNobodyAreNotWorthAWord_EP002) {
+    World world;
+    world.slice("a", "default/web", {}, 80, "FQDN").meta.labels["kubernetes.io/service-name"] = "";
+    world.slice("b", "default/web", {}, 80, "FQDN").meta.labels.clear();
+    EXPECT_EQ(world.evaluate(), Outcome{});
+}
+
 TEST(Slices, AreJoinedEachWithItsOwnNumber_EP003) {
     World world = web_world();
     world.objects.services.at(object_name("default/web")).ports = {{.name = "http", .port = 80},

@@ -110,6 +110,14 @@ TEST(LoadBalancer, EntriesAreJudgedOneByOne_LB004_LB005) {
     EXPECT_EQ(reasons(outcome), (Lines{"Service default/web FamilyMismatch", "Service default/web InvalidLoadBalancerIP"}));
 }
 
+TEST(LoadBalancer, HostNameAloneOpensNothingInSilence_LB005) {
+    World world;
+    load_balancer(world, {{.hostname = "lb.example.com"}});
+    const Outcome outcome = world.evaluate();
+    EXPECT_EQ(frontends(outcome), Lines{});
+    EXPECT_TRUE(outcome.notices.empty());
+}
+
 TEST(LoadBalancer, PortsInStatusAreInformationUnlessOurOwnError_LB006) {
     struct Row {
         const char* name;
