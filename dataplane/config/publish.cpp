@@ -3,11 +3,16 @@
 #include <rte_malloc.h>
 #include <rte_rcu_qsbr.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "dataplane/base/check.hpp"
 
 namespace penstock::config {
+namespace {
+constexpr std::chrono::microseconds kGracePoll{20};
+}
 
 Result<std::unique_ptr<Publisher>> Publisher::create(uint32_t workers, std::unique_ptr<Snapshot> initial) {
     const size_t size = rte_rcu_qsbr_get_memsize(workers);
@@ -53,8 +58,13 @@ void Publisher::publish(std::unique_ptr<Snapshot> next) {
         current_.store(kept_.get(), std::memory_order_release);
     }
     at(Step::AfterExchange);
-    // Every worker that could hold `old` took it before this token; each one's next quiescent point ends that.
-    rte_rcu_qsbr_synchronize(qsbr_, RTE_QSBR_THRID_INVALID);
+    // Every worker that could hold `old` took it before this token; each one's next quiescent point ends that. A round of the poll loop
+    // takes microseconds, or a time slice where workers share a CPU: worth a nap, because a spinning control thread would take that very
+    // CPU from them.
+    const uint64_t token = rte_rcu_qsbr_start(qsbr_);
+    while (rte_rcu_qsbr_check(qsbr_, token, false) == 0) {
+        std::this_thread::sleep_for(kGracePoll);
+    }
     at(Step::BeforeFree);
 }
 

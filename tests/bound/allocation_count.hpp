@@ -1,5 +1,5 @@
-// Counts what the worker lcores allocate from the heap. The test program's own malloc and its kin stand before libc's (allocation_count.cpp);
-// they count where the calling thread is a worker lcore and counting is on.
+// Counts what the worker lcores allocate from the heap. The test program's own malloc and its kin stand before libc's
+// (allocation_count.cpp); they count where the calling thread is a worker lcore and counting is on.
 #pragma once
 
 #include <cstdint>

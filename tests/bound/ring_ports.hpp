@@ -19,7 +19,7 @@
 namespace penstock::test {
 
 class RingPort {
-   public:
+ public:
     RingPort(const std::string& name, uint16_t queues, rte_mempool* pool) : pool_(pool) {
         for (uint16_t q = 0; q < queues; ++q) {
             to_worker_.push_back(make_ring(name + "_in" + std::to_string(q)));
@@ -95,7 +95,7 @@ class RingPort {
         return frame;
     }
 
-   private:
+ private:
     static rte_ring* make_ring(const std::string& name) {
         rte_ring* ring = rte_ring_create(name.c_str(), 2048, static_cast<int>(rte_socket_id()), 0);
         PENSTOCK_CHECK(ring != nullptr);

@@ -50,8 +50,14 @@ std::unique_ptr<config::Snapshot> snapshot_of(VirtualGateway& gateway, const std
 }
 
 class Workers : public testing::TestWithParam<uint32_t> {
-   protected:
-    void SetUp() override { ASSERT_TRUE(start_eal()); }
+ protected:
+    void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+        GTEST_SKIP() << "DPDK's lcores and rings synchronise by barriers, inside libraries, that TSan cannot see; publish_test has threads "
+                        "of its own";
+#endif
+        ASSERT_TRUE(start_eal());
+    }
 
     void start(uint32_t workers, uint16_t tx_queues_of_cluster = 0) {
         static int run = 0;
@@ -153,8 +159,8 @@ TEST_P(Workers, HoldPacketsUntilLinuxKnowsTheNextHop) {
     EXPECT_EQ(load<MacAddr>(syn.data()), backend_mac(200));
 }
 
-// GEN-007: traffic that passes while a publication stands half done meets the old or the new state, never a mixture. Here the ports' numbers
-// change together with the endpoints.
+// GEN-007: traffic that passes while a publication stands half done meets the old or the new state, never a mixture. Here the ports'
+// numbers change together with the endpoints.
 TEST_P(Workers, ServeTheOldOrTheNewStateThroughTheSeam_GEN007) {
     start(GetParam());
     TestService before = web_;
@@ -178,9 +184,15 @@ TEST_P(Workers, ServeTheOldOrTheNewStateThroughTheSeam_GEN007) {
     };
     workers_->impl().publisher->set_latch([&](config::Publisher::Step step) {
         switch (step) {
-            case config::Publisher::Step::BeforeExchange: probe("before the exchange"); break;
-            case config::Publisher::Step::AfterExchange: probe("after the exchange, before the grace period"); break;
-            case config::Publisher::Step::BeforeFree: probe("before the old state is freed"); break;
+            case config::Publisher::Step::BeforeExchange:
+                probe("before the exchange");
+                break;
+            case config::Publisher::Step::AfterExchange:
+                probe("after the exchange, before the grace period");
+                break;
+            case config::Publisher::Step::BeforeFree:
+                probe("before the old state is freed");
+                break;
         }
     });
     for (int round = 0; round < 10; ++round) {

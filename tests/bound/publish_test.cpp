@@ -1,0 +1,100 @@
+// Publication between plain threads, so that TSan sees every access: readers as workers are, one publisher, snapshots that would be read
+// after their end if the grace period were a moment too short.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "dataplane/config/publish.hpp"
+#include "tests/support/eal_fixture.hpp"
+
+namespace penstock::config {
+namespace {
+
+// A snapshot whose parts carry its number, so that a mixture or a freed one shows.
+std::unique_ptr<Snapshot> numbered(uint32_t number) {
+    auto snapshot = std::make_unique<Snapshot>();
+    auto snat = std::make_shared<nat::SnatConfig>();
+    snat->addresses.resize(number % 7 + 1);
+    snat->ports = {static_cast<L4Port>(number), static_cast<L4Port>(number)};
+    snapshot->snat = snat;
+    return snapshot;
+}
+
+TEST(Publisher, ReadersSeeWholeSnapshotsAndNoneAfterItsEnd_GEN007) {
+    ASSERT_TRUE(test::start_eal());
+    constexpr uint32_t kReaders = 3;
+    auto created = Publisher::create(kReaders, numbered(0));
+    ASSERT_TRUE(created.has_value());
+    Publisher& publisher = **created;
+    std::atomic<bool> stop{false};
+    std::atomic<uint64_t> torn{0};
+    std::vector<std::atomic<uint64_t>> rounds(kReaders);
+    std::vector<std::thread> readers;
+    for (uint8_t r = 0; r < kReaders; ++r) {
+        readers.emplace_back([&, r] {
+            publisher.go_online({r});
+            uint64_t last = 0;
+            while (!stop.load(std::memory_order_relaxed)) {
+                const Snapshot* snapshot = publisher.read();
+                const nat::SnatConfig& snat = *snapshot->snat;
+                if (snat.ports.first != snat.ports.last || snat.addresses.size() != snat.ports.first % 7 + 1u ||
+                    snapshot->generation < last) {
+                    torn.fetch_add(1);
+                }
+                last = snapshot->generation;
+                publisher.quiescent({r});
+                rounds[r].fetch_add(1, std::memory_order_relaxed);
+                std::this_thread::yield();
+            }
+            publisher.go_offline({r});
+        });
+    }
+    for (uint32_t number = 1; number <= 500; ++number) {
+        publisher.publish(numbered(number));
+        EXPECT_EQ(publisher.current().snat->ports.first, number);
+    }
+    stop = true;
+    for (std::thread& reader : readers) {
+        reader.join();
+    }
+    EXPECT_EQ(torn.load(), 0u);
+    for (const std::atomic<uint64_t>& reader : rounds) {
+        EXPECT_GT(reader.load(), 0u);
+    }
+    publisher.publish(numbered(1));  // with every reader offline it must not wait for anybody
+    EXPECT_EQ(publisher.current().generation, 502u);
+}
+
+// The grace period waits for a reader that holds the old snapshot, for as long as it does.
+TEST(Publisher, DoesNotFreeWhatAReaderStillHolds) {
+    ASSERT_TRUE(test::start_eal());
+    auto created = Publisher::create(1, numbered(5));
+    ASSERT_TRUE(created.has_value());
+    Publisher& publisher = **created;
+    std::weak_ptr<const nat::SnatConfig> old = publisher.current().snat;
+    publisher.go_online({0});
+    const Snapshot* held = publisher.read();
+    std::atomic<bool> published{false};
+    std::thread control([&] {
+        publisher.publish(numbered(6));
+        published = true;
+    });
+    while (publisher.read() == held) {  // until the pointer is exchanged
+        std::this_thread::yield();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_FALSE(published.load());
+    EXPECT_FALSE(old.expired());
+    EXPECT_EQ(held->snat->ports.first, 5);
+    publisher.quiescent({0});
+    control.join();
+    EXPECT_TRUE(published.load());
+    EXPECT_TRUE(old.expired());
+    publisher.go_offline({0});
+}
+
+}  // namespace
+}  // namespace penstock::config
