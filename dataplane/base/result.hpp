@@ -18,6 +18,7 @@ enum class Errc : uint8_t {
     Unavailable,       // may work later: a peer is away, a resource is busy
     PermissionDenied,  // the caller, or this process, lacks the right
     Unsupported,       // the machine, the kernel or the PMD cannot do it
+    Outdated,          // the caller builds on a state that is not the current one
     Corrupt,           // stored data fails its own check
     Internal,          // a bug of ours, or an answer of a library that its manual excludes
 };

@@ -1,0 +1,336 @@
+#include "control/gateway/reconciler.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "control/log/log.hpp"
+#include "dataplane/base/check.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+std::string text_of(const rpc::StateVersion& version) {
+    return version.number == 0 ? "nothing" : "version " + std::to_string(version.number) + " of " + version.source;
+}
+
+}  // namespace
+
+// A message that was taken over and waits for its publication.
+struct Reconciler::Answer {
+    rpc::StateUpdate update;
+    std::vector<model::ServiceKey> touched;
+};
+
+Reconciler::Reconciler(ReconcilerOptions options, IdMap ids) : options_(std::move(options)), state_(std::move(ids)) {
+    state_.identity = options_.identity;
+    state_.identity.addresses.clear();
+}
+
+Reconciler::~Reconciler() {
+    stop();
+}
+
+std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last_good,
+                                                    std::shared_ptr<const drivers::MirroredState> mirror) {
+    const std::lock_guard lock(state_mutex_);
+    state_.mirror = std::move(mirror);
+    take_over(*state_.mirror);
+    if (last_good) {
+        state_.accepted = state_.applied = last_good->state.version;
+        state_.asked = std::move(last_good->state.services);
+        state_.node_ports = std::move(last_good->state.node_ports);
+        state_.origin = StateOrigin::LastGood;
+        state_.applied_at = std::chrono::steady_clock::now();
+        recompile();
+        for (const auto& [key, why] : state_.compiled->refusals) {
+            log::get("control").warn("last good state: {}", why);
+        }
+    }
+    return snapshot();
+}
+
+void Reconciler::start(Publish publish) {
+    publish_ = std::move(publish);
+    if (!options_.state_file.empty()) {
+        saver_.emplace(options_.state_file);
+    }
+    thread_ = std::thread([this] { run(); });
+}
+
+void Reconciler::stop() {
+    {
+        const std::lock_guard lock(input_mutex_);
+        stopping_ = true;
+    }
+    input_ready_.notify_one();
+    if (thread_.joinable()) {
+        thread_.join();
+    }
+    std::vector<rpc::StateUpdate> unanswered;
+    {
+        const std::lock_guard lock(input_mutex_);
+        unanswered.swap(inputs_.updates);
+    }
+    for (auto& update : unanswered) {
+        update.done(fail(Errc::Unavailable, "the gateway is stopping"));
+    }
+    saver_.reset();
+}
+
+void Reconciler::submit(rpc::StateUpdate update) {
+    {
+        const std::lock_guard lock(input_mutex_);
+        if (!stopping_) {
+            inputs_.updates.push_back(std::move(update));
+            input_ready_.notify_one();
+            return;
+        }
+    }
+    update.done(fail(Errc::Unavailable, "the gateway is stopping"));
+}
+
+void Reconciler::mirrored(std::shared_ptr<const drivers::MirroredState> state, bool forwarding) {
+    if (!forwarding) {
+        const std::lock_guard lock(state_mutex_);
+        state_.mirror = std::move(state);
+        return;
+    }
+    const std::lock_guard lock(input_mutex_);
+    inputs_.mirror = std::move(state);
+    inputs_.forwarding = true;
+    input_ready_.notify_one();
+}
+
+void Reconciler::set_identity_listener(std::function<void()> listener) {
+    const std::lock_guard lock(input_mutex_);
+    identity_listener_ = std::move(listener);
+}
+
+void Reconciler::run() {
+    for (;;) {
+        Inputs inputs;
+        {
+            std::unique_lock lock(input_mutex_);
+            input_ready_.wait(lock, [this] { return stopping_ || inputs_.forwarding || !inputs_.updates.empty(); });
+            if (stopping_) {
+                return;
+            }
+            inputs = std::exchange(inputs_, {});
+        }
+        process(std::move(inputs));
+    }
+}
+
+void Reconciler::process(Inputs inputs) {
+    std::vector<Answer> answers;
+    std::vector<std::pair<rpc::StateUpdate, Error>> rejected;
+    std::optional<std::string> failure;
+    std::unique_ptr<config::Snapshot> next;
+    bool identity_changed = false;
+    {
+        const std::lock_guard lock(state_mutex_);
+        for (auto& update : inputs.updates) {
+            auto touched = accept(update);
+            if (touched) {
+                answers.push_back({std::move(update), std::move(*touched)});
+            } else {
+                rejected.emplace_back(std::move(update), std::move(touched.error()));
+            }
+        }
+        if (inputs.forwarding) {
+            state_.mirror = std::move(inputs.mirror);
+            identity_changed = take_over(*state_.mirror);
+        }
+        if (!answers.empty() || identity_changed) {
+            failure = recompile();
+        }
+        if (!answers.empty() || inputs.forwarding) {
+            next = snapshot();
+        }
+    }
+    if (next != nullptr) {
+        publish_(std::move(next));
+    }
+    if (!answers.empty()) {
+        answer(answers, failure);
+        save();
+    }
+    for (auto& [update, error] : rejected) {
+        update.done(std::unexpected(std::move(error)));
+    }
+    if (identity_changed) {
+        log::get("control").info("the twins' addresses have changed");
+        const std::lock_guard lock(input_mutex_);
+        if (identity_listener_) {
+            identity_listener_();
+        }
+    }
+}
+
+// The keys that the message changed. Changes nothing where it answers with an error.
+Result<std::vector<model::ServiceKey>> Reconciler::accept(rpc::StateUpdate& update) {
+    if (update.base && (state_.accepted.number == 0 || *update.base != state_.accepted)) {
+        return fail(Errc::Outdated, "the delta builds on " + text_of(*update.base) + ", but " + text_of(state_.accepted) + " is in force");
+    }
+    auto touched = update.base ? accept_delta(update) : accept_full(update);
+    for (auto& [key, why] : update.invalid) {
+        log::get("control").warn("{}", why);
+        state_.invalid.insert_or_assign(key, why);
+    }
+    state_.accepted = update.version;
+    return touched;
+}
+
+std::vector<model::ServiceKey> Reconciler::accept_full(rpc::StateUpdate& update) {
+    std::set<model::ServiceKey> named;
+    for (const auto& [key, why] : update.invalid) {
+        named.insert(key);
+    }
+    for (const auto& service : update.services) {
+        named.insert(service.key);
+    }
+    std::vector<model::ServiceKey> touched;
+    std::erase_if(state_.asked, [&](const auto& entry) {
+        if (named.contains(entry.first)) {
+            return false;
+        }
+        touched.push_back(entry.first);
+        return true;
+    });
+    state_.invalid.clear();
+    for (auto& service : update.services) {
+        model::ServiceKey key = service.key;
+        // What could not be programmed before is tried again with every message, so it is answered again as well.
+        if (put(std::move(service)) || state_.compiled->refusals.contains(key)) {
+            touched.push_back(std::move(key));
+        }
+    }
+    state_.node_ports = update.node_port_addresses.value_or(model::NodePortAddresses{});
+    return touched;
+}
+
+std::vector<model::ServiceKey> Reconciler::accept_delta(rpc::StateUpdate& update) {
+    std::vector<model::ServiceKey> touched;
+    for (const auto& key : update.removed) {
+        state_.invalid.erase(key);
+        if (state_.asked.erase(key) != 0) {
+            touched.push_back(key);
+        }
+    }
+    for (auto& service : update.services) {
+        state_.invalid.erase(service.key);
+        touched.push_back(service.key);
+        put(std::move(service));
+    }
+    if (update.node_port_addresses) {
+        state_.node_ports = std::move(*update.node_port_addresses);
+    }
+    return touched;
+}
+
+// True where it is new or differs. An equal one keeps its object, which is how compile() knows.
+bool Reconciler::put(model::Service service) {
+    auto& slot = state_.asked[service.key];
+    if (slot != nullptr && *slot == service) {
+        return false;
+    }
+    slot = std::make_shared<const model::Service>(std::move(service));
+    return true;
+}
+
+// Routes, source addresses and the identity from Linux's side. True where the identity is another one now.
+bool Reconciler::take_over(const drivers::MirroredState& mirror) {
+    routes_ = route::RouteTable::build(mirror.routes, mirror.neighbours, mirror.addresses, mirror.ports);
+    nat::SnatConfig snat{.addresses = snat_addresses(options_.snat_addresses, options_.twins, mirror.addresses),
+                         .ports = options_.snat_ports,
+                         .host_ephemeral = options_.host_ephemeral};
+    if (snat != *snat_) {
+        snat_ = std::make_shared<const nat::SnatConfig>(std::move(snat));
+    }
+    auto addresses = port_addresses(options_.twins, mirror.addresses);
+    if (addresses == state_.identity.addresses) {
+        return false;
+    }
+    state_.identity.addresses = std::move(addresses);
+    return true;
+}
+
+// What stops a compilation is a bug, so what is in force stays in force and the text goes into the answers.
+std::optional<std::string> Reconciler::recompile() {
+    auto compiled = compile({state_.asked, state_.node_ports, state_.identity.addresses}, *state_.compiled, state_.ids);
+    if (!compiled) {
+        log::get("control").error("the state could not be compiled; the former one stays: {}", compiled.error().what);
+        return compiled.error().what;
+    }
+    state_.compiled = std::make_shared<const Compiled>(std::move(*compiled));
+    return std::nullopt;
+}
+
+std::unique_ptr<config::Snapshot> Reconciler::snapshot() const {
+    auto next = std::make_unique<config::Snapshot>();
+    next->services = state_.compiled->table;
+    next->routes = routes_;
+    next->snat = snat_;
+    return next;
+}
+
+void Reconciler::answer(std::vector<Answer>& answers, const std::optional<std::string>& failure) {
+    using Kind = rpc::ServiceOutcome::Kind;
+    const auto now = std::chrono::steady_clock::now();
+    std::vector<rpc::UpdateResult> results;
+    {
+        const std::lock_guard lock(state_mutex_);
+        state_.applied = state_.accepted;
+        state_.origin = StateOrigin::Stream;
+        state_.applied_at = now;
+        for (const Answer& waiting : answers) {
+            rpc::UpdateResult& result = results.emplace_back();
+            for (const auto& key : waiting.touched) {
+                const auto refusal = state_.compiled->refusals.find(key);
+                if (failure) {
+                    result.services.push_back({key, Kind::Refused, *failure});
+                } else if (!state_.asked.contains(key)) {
+                    result.services.push_back({key, Kind::Removed, ""});
+                } else if (refusal != state_.compiled->refusals.end()) {
+                    result.services.push_back({key, Kind::Refused, refusal->second});
+                } else {
+                    result.services.push_back({key, Kind::Applied, ""});
+                }
+            }
+            result.apply_us =
+                static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now - waiting.update.received).count());
+        }
+    }
+    auto& logger = log::get("control");
+    for (size_t i = 0; i < answers.size(); ++i) {
+        const auto& version = answers[i].update.version;
+        logger.info("applied {} ({}): {} service ports changed, {} us", text_of(version), answers[i].update.base ? "delta" : "full",
+                    results[i].services.size(), results[i].apply_us);
+        for (const auto& outcome : results[i].services) {
+            if (outcome.kind == Kind::Refused) {
+                logger.warn("refused: {}", outcome.why);
+            }
+        }
+        answers[i].update.done(std::move(results[i]));
+    }
+}
+
+// What is in force, not what was asked: a refused version must not come back from the file as a good one.
+void Reconciler::save() {
+    if (!saver_) {
+        return;
+    }
+    DesiredState state;
+    {
+        const std::lock_guard lock(state_mutex_);
+        state.version = state_.applied;
+        state.node_ports = state_.node_ports;
+        for (const auto& [key, programmed] : state_.compiled->services) {
+            state.services.emplace_hint(state.services.end(), key, programmed.desired);
+        }
+    }
+    saver_->save(std::move(state));
+}
+
+}  // namespace penstock::gateway

@@ -1,0 +1,129 @@
+// One thread that makes what shall be into what workers read. It gathers everything that arrived since it last looked (states from the
+// stream, routes, neighbours and addresses from Linux), compiles once, publishes once, then answers each message with what became of it. So
+// a burst of changes costs one publication, and a snapshot never shows half of a message (GEN-007).
+//
+//   stream --submit()--> [updates] --+
+//                                    +--> accept -> compile -> Snapshot -> publish (waits for all workers) -> Applied, last-good file
+//   netlink -mirrored()-> [newest] --+
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control/gateway/compile.hpp"
+#include "control/gateway/last_good.hpp"
+#include "control/gateway/port_addresses.hpp"
+#include "control/gateway/state_saver.hpp"
+#include "control/model/desired.hpp"
+#include "control/rpc/state_update.hpp"
+#include "dataplane/config/snapshot.hpp"
+#include "drivers/netlink_mirror.hpp"
+
+namespace penstock::gateway {
+
+struct ReconcilerOptions {
+    model::GatewayIdentity identity;   // its addresses come from Linux
+    std::vector<TwinAddresses> twins;  // in NicPort order
+    std::vector<IpAddr> snat_addresses;
+    nat::PortRange snat_ports;
+    nat::PortRange host_ephemeral;
+    std::string state_file;  // "": none
+};
+
+// Where the state in force came from.
+enum class StateOrigin : uint8_t { None, Stream, LastGood };
+
+// What the thread works on; others see it through Reconciler::read() only.
+struct ReconcilerState {
+    explicit ReconcilerState(IdMap&& map) : ids(std::move(map)) {}
+    model::GatewayIdentity identity;
+    rpc::StateVersion accepted;  // the newest taken over; in force once published
+    rpc::StateVersion applied;   // in force in every worker
+    StateOrigin origin = StateOrigin::None;
+    std::chrono::steady_clock::time_point applied_at;
+    DesiredServices asked;                             // the newest valid version of each service port
+    std::map<model::ServiceKey, std::string> invalid;  // named in a message, but not valid there
+    model::NodePortAddresses node_ports;
+    std::shared_ptr<const Compiled> compiled = std::make_shared<Compiled>();
+    IdMap ids;
+    std::shared_ptr<const drivers::MirroredState> mirror = std::make_shared<drivers::MirroredState>();
+};
+
+class Reconciler {
+ public:
+    // Makes a snapshot current in every worker; returns when it is (worker::WorkerSet::publish).
+    using Publish = std::function<void(std::unique_ptr<config::Snapshot>)>;
+
+    explicit Reconciler(ReconcilerOptions options, IdMap ids = IdMap());
+    ~Reconciler();  // stop()
+    Reconciler(const Reconciler&) = delete;
+    Reconciler& operator=(const Reconciler&) = delete;
+
+    // The snapshot that workers start with: the last good state, or none, over Linux's routes. Once, before start().
+    std::unique_ptr<config::Snapshot> begin(std::optional<LastGood> last_good, std::shared_ptr<const drivers::MirroredState> mirror);
+    void start(Publish publish);
+    // Applies nothing more, answers what waits with Unavailable, finishes the last-good file. Idempotent.
+    void stop();
+
+    // A checked message of the stream. Any thread; answered through update.done.
+    void submit(rpc::StateUpdate update);
+    // What Linux says now. `forwarding`: workers must hear of it; else it is for readers only. Any thread.
+    void mirrored(std::shared_ptr<const drivers::MirroredState> state, bool forwarding);
+    // Called on the reconciler's thread whenever the identity has changed; null: nobody. Any thread.
+    void set_identity_listener(std::function<void()> listener);
+
+    // Looks at the state; nothing changes meanwhile, so be quick. Any thread but from inside a callback of this class.
+    template <typename Reader>
+    auto read(Reader&& reader) const {
+        const std::lock_guard lock(state_mutex_);
+        return reader(state_);
+    }
+
+ private:
+    struct Inputs {
+        std::vector<rpc::StateUpdate> updates;
+        std::shared_ptr<const drivers::MirroredState> mirror;
+        bool forwarding = false;
+    };
+    struct Answer;
+
+    void run();
+    void process(Inputs inputs);
+    Result<std::vector<model::ServiceKey>> accept(rpc::StateUpdate& update);
+    std::vector<model::ServiceKey> accept_full(rpc::StateUpdate& update);
+    std::vector<model::ServiceKey> accept_delta(rpc::StateUpdate& update);
+    bool put(model::Service service);
+    bool take_over(const drivers::MirroredState& mirror);
+    std::optional<std::string> recompile();
+    std::unique_ptr<config::Snapshot> snapshot() const;
+    void answer(std::vector<Answer>& answers, const std::optional<std::string>& failure);
+    void save();
+
+    const ReconcilerOptions options_;
+
+    mutable std::mutex state_mutex_;
+    ReconcilerState state_;
+    std::shared_ptr<const route::RouteTable> routes_ = std::make_shared<route::RouteTable>();
+    std::shared_ptr<const nat::SnatConfig> snat_ = std::make_shared<nat::SnatConfig>();
+
+    std::mutex input_mutex_;
+    std::condition_variable input_ready_;
+    Inputs inputs_;
+    bool stopping_ = false;
+    std::function<void()> identity_listener_;
+
+    Publish publish_;
+    std::optional<StateSaver> saver_;
+    std::thread thread_;
+};
+
+}  // namespace penstock::gateway

@@ -1,0 +1,45 @@
+#include "control/rpc/auth.hpp"
+
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/server_context.h>
+
+#include <algorithm>
+
+namespace penstock::rpc {
+
+Caller caller_of(const grpc::ServerContextBase& context) {
+    Caller caller;
+    caller.by_unix_socket = context.peer().starts_with("unix:");
+    const auto auth = context.auth_context();
+    if (auth != nullptr && auth->IsPeerAuthenticated()) {
+        for (const char* property : {"x509_common_name", "x509_subject_alternative_name"}) {
+            for (const auto& name : auth->FindPropertyValues(property)) {
+                caller.certificate_names.emplace_back(name.data(), name.size());
+            }
+        }
+    }
+    return caller;
+}
+
+Status Authorizer::may_read(const Caller& caller) const {
+    if (caller.by_unix_socket || !caller.certificate_names.empty()) {
+        return {};
+    }
+    return fail(Errc::PermissionDenied, "the client has no certificate with a name");
+}
+
+Status Authorizer::may_configure(const Caller& caller) const {
+    const auto is_admin = [&](const std::string& name) { return std::ranges::find(admin_names_, name) != admin_names_.end(); };
+    if (caller.by_unix_socket || std::ranges::any_of(caller.certificate_names, is_admin)) {
+        return {};
+    }
+    std::string names;
+    for (const std::string& name : caller.certificate_names) {
+        names += (names.empty() ? "" : ", ") + name;
+    }
+    return fail(Errc::PermissionDenied,
+                "configuring and debugging need a certificate name listed in the gateway's --tls-admin-names; this client is " +
+                    (names.empty() ? "nameless" : names));
+}
+
+}  // namespace penstock::rpc

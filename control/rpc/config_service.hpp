@@ -1,0 +1,35 @@
+// penstock.v1.GatewayConfig: one state stream at a time. Messages are checked here and handed to the gateway; answers go out in order as
+// they come back. gRPC's callback API, because a stream that is replaced must end with ABORTED while its next message is still awaited,
+// which the synchronous API cannot do.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "control/rpc/auth.hpp"
+#include "control/rpc/gateway.hpp"
+#include "penstock/v1/config.grpc.pb.h"
+
+namespace penstock::rpc {
+
+class ConfigService final : public v1::GatewayConfig::CallbackService {
+ public:
+    // Both outlive the server that this is registered with.
+    ConfigService(StateTarget& target, const Authorizer& authorizer) : target_(target), authorizer_(authorizer) {}
+
+    grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* SyncState(grpc::CallbackServerContext* context) override;
+
+    // Sends the identity again, to whoever is connected. Any thread.
+    void announce_identity();
+
+ private:
+    class Stream;
+    void closed(const Stream* stream);
+
+    StateTarget& target_;
+    const Authorizer& authorizer_;
+    std::mutex mutex_;
+    std::shared_ptr<Stream> current_;
+};
+
+}  // namespace penstock::rpc

@@ -1,0 +1,71 @@
+#include "control/rpc/debug_service.hpp"
+
+#include "control/log/log.hpp"
+#include "control/rpc/convert.hpp"
+#include "control/rpc/errors.hpp"
+
+namespace penstock::rpc {
+
+Result<ExplainQuestion> from_proto(const v1::ExplainRequest& request) {
+    ExplainQuestion question;
+    const auto protocol = from_proto(request.protocol());
+    if (!protocol) {
+        return std::unexpected(protocol.error());
+    }
+    question.key.protocol = *protocol;
+    const auto source = IpAddr::parse(request.source().address());
+    const auto destination = IpAddr::parse(request.destination().address());
+    const auto source_port = l4_port(request.source().port());
+    const auto destination_port = l4_port(request.destination().port());
+    if (!source || !source_port) {
+        return in_context("source", !source ? source.error() : source_port.error());
+    }
+    if (!destination || !destination_port) {
+        return in_context("destination", !destination ? destination.error() : destination_port.error());
+    }
+    if (source->family() != destination->family()) {
+        return fail(Errc::InvalidArgument,
+                    "source " + source->to_string() + " and destination " + destination->to_string() + " are of different families");
+    }
+    question.key.source = *source;
+    question.key.destination = *destination;
+    question.key.source_port = *source_port;
+    question.key.destination_port = *destination_port;
+    question.port = request.port();
+    question.queue = request.queue();
+    question.tcp_not_syn = request.tcp_not_syn();
+    return question;
+}
+
+grpc::Status DebugService::Explain(grpc::ServerContext* context, const v1::ExplainRequest* request, v1::Explanation* response) {
+    if (const auto status = authorizer_.may_configure(caller_of(*context)); !status) {
+        return to_status(status);
+    }
+    const auto question = from_proto(*request);
+    if (!question) {
+        return to_status(question.error());
+    }
+    auto explanation = target_.explain(*question);
+    if (!explanation) {
+        return to_status(explanation.error());
+    }
+    *response = std::move(*explanation);
+    return grpc::Status::OK;
+}
+
+grpc::Status DebugService::SetLogLevel(grpc::ServerContext* context, const v1::SetLogLevelRequest* request,
+                                       v1::SetLogLevelResponse* response) {
+    if (const auto status = authorizer_.may_configure(caller_of(*context)); !status) {
+        return to_status(status);
+    }
+    if (const auto status = log::set_level(request->logger(), request->level()); !status) {
+        return to_status(status);
+    }
+    log::get("rpc").info("{} set the log level of {} to {}", context->peer(), request->logger().empty() ? "all" : request->logger(),
+                         request->level());
+    const auto levels = log::levels();
+    response->mutable_levels()->insert(levels.begin(), levels.end());
+    return grpc::Status::OK;
+}
+
+}  // namespace penstock::rpc

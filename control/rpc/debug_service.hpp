@@ -1,0 +1,27 @@
+// penstock.v1.GatewayDebug: explain a packet, change what is logged.
+#pragma once
+
+#include "control/rpc/auth.hpp"
+#include "control/rpc/gateway.hpp"
+#include "penstock/v1/debug.grpc.pb.h"
+
+namespace penstock::rpc {
+
+// InvalidArgument names the field and the rule.
+[[nodiscard]] Result<ExplainQuestion> from_proto(const v1::ExplainRequest& request);
+
+class DebugService final : public v1::GatewayDebug::Service {
+ public:
+    // Both outlive the server that this is registered with.
+    DebugService(const DebugTarget& target, const Authorizer& authorizer) : target_(target), authorizer_(authorizer) {}
+
+    grpc::Status Explain(grpc::ServerContext* context, const v1::ExplainRequest* request, v1::Explanation* response) override;
+    grpc::Status SetLogLevel(grpc::ServerContext* context, const v1::SetLogLevelRequest* request,
+                             v1::SetLogLevelResponse* response) override;
+
+ private:
+    const DebugTarget& target_;
+    const Authorizer& authorizer_;
+};
+
+}  // namespace penstock::rpc

@@ -1,0 +1,72 @@
+// What the gRPC services need of the gateway behind them. penstockd's gateway room implements it; tests put a fake here. Every function may
+// be called from any thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "control/rpc/state_update.hpp"
+#include "dataplane/base/ip.hpp"
+#include "dataplane/base/protocol.hpp"
+#include "dataplane/base/result.hpp"
+#include "dataplane/packet/flow_key.hpp"
+#include "penstock/v1/config.pb.h"
+#include "penstock/v1/debug.pb.h"
+#include "penstock/v1/status.pb.h"
+
+namespace penstock::rpc {
+
+class StateTarget {
+ public:
+    virtual ~StateTarget() = default;
+    // As of now, with what is applied and the software's version.
+    [[nodiscard]] virtual v1::Identity identity() const = 0;
+    // update.done is called once, later or at once.
+    virtual void submit(StateUpdate update) = 0;
+    virtual void set_control_connected(bool connected) = 0;
+};
+
+// An unset part matches everything.
+struct SocketFilter {
+    std::optional<IpAddr> address;
+    std::optional<L4Port> port;
+    [[nodiscard]] bool matches(const IpAddr& a, L4Port p) const { return (!address || *address == a) && (!port || *port == p); }
+};
+struct ConnectionFilter {
+    SocketFilter client, frontend, backend;
+    std::optional<Protocol> protocol;
+};
+
+// Answers are whole messages: nothing between the tables and the wire but this.
+class StatusSource {
+ public:
+    virtual ~StatusSource() = default;
+    [[nodiscard]] virtual v1::Status status() const = 0;
+    [[nodiscard]] virtual v1::ListPortsResponse ports() const = 0;
+    [[nodiscard]] virtual v1::ListWorkersResponse workers() const = 0;
+    // "" is any.
+    [[nodiscard]] virtual v1::ListServicesResponse services(std::string_view namespace_name, std::string_view name) const = 0;
+    [[nodiscard]] virtual v1::ListBackendsResponse backends(std::string_view namespace_name, std::string_view service) const = 0;
+    // Calls `visit` for each match until it answers false.
+    virtual void connections(const ConnectionFilter& filter, const std::function<bool(const v1::Connection&)>& visit) const = 0;
+    [[nodiscard]] virtual v1::Counters counters() const = 0;
+    [[nodiscard]] virtual v1::ListRoutesResponse routes() const = 0;
+    [[nodiscard]] virtual v1::ListNeighboursResponse neighbours() const = 0;
+};
+
+struct ExplainQuestion {
+    packet::FlowKey key;
+    uint32_t port = 0;
+    uint32_t queue = 0;
+    bool tcp_not_syn = false;
+};
+
+class DebugTarget {
+ public:
+    virtual ~DebugTarget() = default;
+    // InvalidArgument: no such port or queue.
+    [[nodiscard]] virtual Result<v1::Explanation> explain(const ExplainQuestion& question) const = 0;
+};
+
+}  // namespace penstock::rpc

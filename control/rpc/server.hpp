@@ -1,0 +1,47 @@
+// The gRPC server of a gateway: its three services, reflection and the standard health service, on Unix sockets (mode 0660) and on TCP by
+// mutual TLS only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/rpc/gateway.hpp"
+#include "dataplane/base/result.hpp"
+
+namespace penstock::rpc {
+
+struct ServerOptions {
+    std::vector<std::string> unix_paths;           // absolute; whoever starts the server holds a lock beside each
+    std::vector<std::string> tcp_addresses;        // HOST:PORT
+    std::string tls_cert, tls_key, tls_client_ca;  // PEM files; needed with tcp_addresses
+    std::vector<std::string> tls_admin_names;
+    std::string socket_group;  // "": the process's own
+};
+
+struct Backends {
+    StateTarget& state;
+    const StatusSource& status;
+    const DebugTarget& debug;
+};
+
+class Server {
+ public:
+    // `backends` outlive it. Errors name the address or the file.
+    static Result<std::unique_ptr<Server>> start(const ServerOptions& options, const Backends& backends);
+    ~Server();  // stop()
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+
+    // Sends the gateway's identity again, to the control plane that is connected. Any thread.
+    void announce_identity();
+    // Ends all calls, waits for them at most half a second before they are cut, removes the sockets. Idempotent.
+    void stop();
+
+ private:
+    struct Impl;
+    explicit Server(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock::rpc

@@ -1,0 +1,52 @@
+// One message of the state stream, checked, as the gateway takes it; and what became of it. Between rpc (which receives) and the gateway's
+// reconciler (which applies).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/model/desired.hpp"
+#include "dataplane/base/result.hpp"
+
+namespace penstock::rpc {
+
+// Names a state: who counts, and how far. Number 0: no state yet.
+struct StateVersion {
+    std::string source;
+    uint64_t number = 0;
+    bool operator==(const StateVersion&) const = default;
+};
+
+struct ServiceOutcome {
+    enum class Kind : uint8_t { Applied, Refused, Removed };
+    model::ServiceKey key;
+    Kind kind = Kind::Applied;
+    std::string why;  // for Refused: the thing and the rule
+    bool operator==(const ServiceOutcome&) const = default;
+};
+
+struct UpdateResult {
+    std::vector<ServiceOutcome> services;
+    uint64_t apply_us = 0;  // from receipt to the last worker's first burst with it
+};
+
+struct StateUpdate {
+    StateVersion version;
+    std::optional<StateVersion> base;        // set: a delta on this state; else a full state
+    std::vector<model::Service> services;    // full: all of them; delta: new or replaced ones
+    std::vector<model::ServiceKey> removed;  // delta only
+    // Named in the message, but invalid: their last good version, if any, stays. Whoever received the message answers for them.
+    std::vector<std::pair<model::ServiceKey, std::string>> invalid;  // and why
+    std::optional<model::NodePortAddresses> node_port_addresses;     // delta: unset is unchanged; full: unset is the default
+    std::chrono::steady_clock::time_point received;
+    // Called once, on the gateway's own thread, after every worker uses the state. An error means that nothing of the message was applied.
+    // Outdated: `base` is not the state in force. Unavailable: the gateway is stopping.
+    std::function<void(Result<UpdateResult>)> done;
+};
+
+}  // namespace penstock::rpc

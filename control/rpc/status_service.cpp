@@ -1,0 +1,122 @@
+#include "control/rpc/status_service.hpp"
+
+#include "control/rpc/convert.hpp"
+#include "control/rpc/errors.hpp"
+
+namespace penstock::rpc {
+namespace {
+
+Result<SocketFilter> socket_filter(const v1::SocketAddress& message, const char* field) {
+    SocketFilter filter;
+    if (!message.address().empty()) {
+        const auto address = IpAddr::parse(message.address());
+        if (!address) {
+            return in_context(field, address.error());
+        }
+        filter.address = *address;
+    }
+    if (message.port() != 0) {
+        const auto port = l4_port(message.port());
+        if (!port) {
+            return in_context(field, port.error());
+        }
+        filter.port = *port;
+    }
+    return filter;
+}
+
+// NOT_FOUND only where the request names something: an empty gateway is no error.
+grpc::Status found_or_not(bool found, const std::string& namespace_name, const std::string& name) {
+    if (found || (namespace_name.empty() && name.empty())) {
+        return grpc::Status::OK;
+    }
+    return to_status(
+        fail(Errc::NotFound, "there is no service " + (namespace_name.empty() ? "*" : namespace_name) + "/" + (name.empty() ? "*" : name))
+            .error());
+}
+
+}  // namespace
+
+Result<ConnectionFilter> from_proto(const v1::ListConnectionsRequest& request) {
+    const auto client = socket_filter(request.client(), "client");
+    const auto frontend = socket_filter(request.frontend(), "frontend");
+    const auto backend = socket_filter(request.backend(), "backend");
+    for (const auto* part : {&client, &frontend, &backend}) {
+        if (!*part) {
+            return std::unexpected(part->error());
+        }
+    }
+    ConnectionFilter filter{*client, *frontend, *backend, std::nullopt};
+    if (request.protocol() != v1::PROTOCOL_UNSPECIFIED) {
+        const auto protocol = from_proto(request.protocol());
+        if (!protocol) {
+            return std::unexpected(protocol.error());
+        }
+        filter.protocol = *protocol;
+    }
+    return filter;
+}
+
+template <typename Response, typename Ask>
+grpc::Status StatusService::answer(const grpc::ServerContext& context, Response* response, Ask&& ask) const {
+    if (const auto status = authorizer_.may_read(caller_of(context)); !status) {
+        return to_status(status);
+    }
+    *response = ask();
+    return grpc::Status::OK;
+}
+
+grpc::Status StatusService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*, v1::Status* response) {
+    return answer(*context, response, [&] { return source_.status(); });
+}
+
+grpc::Status StatusService::ListPorts(grpc::ServerContext* context, const v1::ListPortsRequest*, v1::ListPortsResponse* response) {
+    return answer(*context, response, [&] { return source_.ports(); });
+}
+
+grpc::Status StatusService::ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest*, v1::ListWorkersResponse* response) {
+    return answer(*context, response, [&] { return source_.workers(); });
+}
+
+grpc::Status StatusService::ListServices(grpc::ServerContext* context, const v1::ListServicesRequest* request,
+                                         v1::ListServicesResponse* response) {
+    const auto status = answer(*context, response, [&] { return source_.services(request->namespace_(), request->name()); });
+    return status.ok() ? found_or_not(response->services_size() > 0, request->namespace_(), request->name()) : status;
+}
+
+grpc::Status StatusService::ListBackends(grpc::ServerContext* context, const v1::ListBackendsRequest* request,
+                                         v1::ListBackendsResponse* response) {
+    return answer(*context, response, [&] { return source_.backends(request->namespace_(), request->service()); });
+}
+
+grpc::Status StatusService::ListConnections(grpc::ServerContext* context, const v1::ListConnectionsRequest* request,
+                                            grpc::ServerWriter<v1::Connection>* writer) {
+    if (const auto status = authorizer_.may_read(caller_of(*context)); !status) {
+        return to_status(status);
+    }
+    const auto filter = from_proto(*request);
+    if (!filter) {
+        return to_status(filter.error());
+    }
+    uint64_t sent = 0;
+    source_.connections(*filter, [&](const v1::Connection& connection) {
+        // Write fails once the client is gone; asking as well saves the walk where nothing matches for long.
+        return !context->IsCancelled() && writer->Write(connection) && (request->limit() == 0 || ++sent < request->limit());
+    });
+    return grpc::Status::OK;
+}
+
+grpc::Status StatusService::GetCounters(grpc::ServerContext* context, const v1::GetCountersRequest*, v1::Counters* response) {
+    return answer(*context, response, [&] { return source_.counters(); });
+}
+
+grpc::Status StatusService::ListRoutes(grpc::ServerContext* context, const v1::ListRoutesRequest*, v1::ListRoutesResponse* response) {
+    return answer(*context, response, [&] { return source_.routes(); });
+}
+
+grpc::Status StatusService::ListNeighbours(grpc::ServerContext* context, const v1::ListNeighboursRequest*,
+                                           v1::ListNeighboursResponse* response) {
+    return answer(*context, response, [&] { return source_.neighbours(); });
+}
+
+}  // namespace penstock::rpc

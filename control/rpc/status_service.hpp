@@ -1,0 +1,42 @@
+// penstock.v1.GatewayStatus: read-only views. Each call asks the gateway once and sends what it says.
+#pragma once
+
+#include "control/rpc/auth.hpp"
+#include "control/rpc/gateway.hpp"
+#include "penstock/v1/status.grpc.pb.h"
+
+namespace penstock::rpc {
+
+// InvalidArgument names the field: "client: address ...".
+[[nodiscard]] Result<ConnectionFilter> from_proto(const v1::ListConnectionsRequest& request);
+
+class StatusService final : public v1::GatewayStatus::Service {
+ public:
+    // Both outlive the server that this is registered with.
+    StatusService(const StatusSource& source, const Authorizer& authorizer) : source_(source), authorizer_(authorizer) {}
+
+    grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request, v1::Status* response) override;
+    grpc::Status ListPorts(grpc::ServerContext* context, const v1::ListPortsRequest* request, v1::ListPortsResponse* response) override;
+    grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest* request,
+                             v1::ListWorkersResponse* response) override;
+    grpc::Status ListServices(grpc::ServerContext* context, const v1::ListServicesRequest* request,
+                              v1::ListServicesResponse* response) override;
+    grpc::Status ListBackends(grpc::ServerContext* context, const v1::ListBackendsRequest* request,
+                              v1::ListBackendsResponse* response) override;
+    grpc::Status ListConnections(grpc::ServerContext* context, const v1::ListConnectionsRequest* request,
+                                 grpc::ServerWriter<v1::Connection>* writer) override;
+    grpc::Status GetCounters(grpc::ServerContext* context, const v1::GetCountersRequest* request, v1::Counters* response) override;
+    grpc::Status ListRoutes(grpc::ServerContext* context, const v1::ListRoutesRequest* request, v1::ListRoutesResponse* response) override;
+    grpc::Status ListNeighbours(grpc::ServerContext* context, const v1::ListNeighboursRequest* request,
+                                v1::ListNeighboursResponse* response) override;
+
+ private:
+    // Runs `ask` where the caller may read.
+    template <typename Response, typename Ask>
+    grpc::Status answer(const grpc::ServerContext& context, Response* response, Ask&& ask) const;
+
+    const StatusSource& source_;
+    const Authorizer& authorizer_;
+};
+
+}  // namespace penstock::rpc
