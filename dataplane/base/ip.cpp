@@ -35,7 +35,7 @@ Result<IpAddr> parse_v4(std::string_view text) {
 }
 
 uint8_t leading_bits_mask(unsigned bits) {
-    return bits >= 8 ? 0xff : static_cast<uint8_t>(0xff00 >> bits);
+    return static_cast<uint8_t>(bits >= 8 ? 0xffU : 0xff00U >> bits);
 }
 
 // Position of the family's first bit inside the 16 bytes.

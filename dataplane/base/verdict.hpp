@@ -57,8 +57,7 @@ enum class Verdict : uint8_t {
     X(PuntFailed, "punt_failed", "the TAP twin refused a frame")                                                                    \
     X(HostFrameInvalid, "host_frame_invalid", "Linux sent a frame to the twin that does not fit the port")                          \
     X(TxQueueFull, "tx_queue_full", "the NIC did not take packets as fast as they were ready")                                      \
-    X(NoBuffer, "no_buffer", "the packet buffers were used up")                                                                     \
-    X(NoConfiguration, "no_configuration", "no configuration has been received yet")
+    X(NoBuffer, "no_buffer", "the packet buffers were used up")
 
 enum class DropReason : uint8_t {
 #define PENSTOCK_X(name, counter, meaning) name,

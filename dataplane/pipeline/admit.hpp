@@ -17,7 +17,7 @@ struct Admission {
         Drop,    // for `reason`
     };
     Kind kind = Kind::Punt;
-    DropReason reason = DropReason::NoConfiguration;
+    DropReason reason{};  // where kind is Drop
     const lb::FrontendRow* frontend = nullptr;
     const lb::BackendSet* set = nullptr;
 };
