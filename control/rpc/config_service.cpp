@@ -69,7 +69,7 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
         {
             const std::lock_guard lock(mutex_);
             ++unanswered_;
-            read_on = paused_ = unanswered_ >= kUnansweredMax;
+            paused_ = unanswered_ >= kUnansweredMax;
             read_on = !paused_;
         }
         checked->update.received = std::chrono::steady_clock::now();

@@ -1,0 +1,179 @@
+#include "control/metrics/prometheus.hpp"
+
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+
+#include <exception>
+#include <utility>
+
+namespace penstock::metrics {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+void add(MetricFamily& family, Labels labels, double value) {
+    ClientMetric& metric = family.metric.emplace_back();
+    metric.label = std::move(labels);
+    (family.type == MetricType::Gauge ? metric.gauge.value : metric.counter.value) = value;
+}
+
+MetricFamily family_of(MetricType type, std::string name, std::string help) {
+    return {std::move(name), std::move(help), type, {}};
+}
+MetricFamily gauge(std::string name, std::string help) {
+    return family_of(MetricType::Gauge, std::move(name), std::move(help));
+}
+MetricFamily counter(std::string name, std::string help) {
+    return family_of(MetricType::Counter, std::move(name), std::move(help));
+}
+
+MetricFamily single(MetricFamily family, double value, Labels labels = {}) {
+    add(family, std::move(labels), value);
+    return family;
+}
+
+// A level is in the list beside the counts, and must not be called a counter.
+bool is_level(stats::Counter which) {
+    return which == stats::Counter::Connections;
+}
+
+void worker_families(const Reading& reading, std::vector<MetricFamily>& out) {
+    for (size_t i = 0; i < stats::kCounters; ++i) {
+        const auto& text = stats::kCounterTexts[i];
+        const bool level = is_level(static_cast<stats::Counter>(i));
+        MetricFamily family = family_of(level ? MetricType::Gauge : MetricType::Counter,
+                                        "penstock_" + std::string(text.name) + (level ? "" : "_total"), std::string(text.meaning));
+        for (size_t worker = 0; worker < reading.workers.size(); ++worker) {
+            add(family, {{"worker", std::to_string(worker)}}, static_cast<double>(reading.workers[worker].counters[i]));
+        }
+        out.push_back(std::move(family));
+    }
+    MetricFamily capacity = gauge("penstock_connections_max", "connections that fit");
+    MetricFamily drops = counter("penstock_drops_total", "packets dropped, by reason");
+    for (size_t worker = 0; worker < reading.workers.size(); ++worker) {
+        const std::string number = std::to_string(worker);
+        add(capacity, {{"worker", number}}, static_cast<double>(reading.workers[worker].connections_max));
+        for (size_t i = 0; i < kDropReasons; ++i) {
+            add(drops, {{"reason", std::string(kDropReasonTexts[i].counter)}, {"worker", number}},
+                static_cast<double>(reading.workers[worker].drops[i]));
+        }
+    }
+    out.push_back(std::move(capacity));
+    out.push_back(std::move(drops));
+}
+
+struct ServiceFamily {
+    const char* name;
+    const char* help;
+    MetricType type;
+    uint64_t ServiceReading::* value;
+};
+
+constexpr ServiceFamily kServiceFamilies[] = {
+    {"penstock_service_new_flows_total", "flows opened", MetricType::Counter, &ServiceReading::new_flows},
+    {"penstock_service_forward_packets_total", "packets from clients to backends", MetricType::Counter, &ServiceReading::forward_packets},
+    {"penstock_service_forward_bytes_total", "IP bytes from clients to backends", MetricType::Counter, &ServiceReading::forward_bytes},
+    {"penstock_service_reverse_packets_total", "packets from backends to clients", MetricType::Counter, &ServiceReading::reverse_packets},
+    {"penstock_service_reverse_bytes_total", "IP bytes from backends to clients", MetricType::Counter, &ServiceReading::reverse_bytes},
+    {"penstock_service_rejected_total", "new flows answered with a TCP RST or an ICMP error", MetricType::Counter,
+     &ServiceReading::rejected},
+    {"penstock_service_dropped_total", "new flows refused in silence", MetricType::Counter, &ServiceReading::dropped},
+    {"penstock_service_connections", "connections now", MetricType::Gauge, &ServiceReading::connections},
+    {"penstock_service_backends", "backends that new flows from outside may get", MetricType::Gauge, &ServiceReading::backends},
+};
+
+void service_families(const Reading& reading, std::vector<MetricFamily>& out) {
+    for (const auto& description : kServiceFamilies) {
+        MetricFamily family = family_of(description.type, description.name, description.help);
+        family.metric.reserve(reading.services.size());
+        for (const auto& service : reading.services) {
+            add(family,
+                {{"namespace", service.key.namespace_name},
+                 {"service", service.key.name},
+                 {"port", service.key.port_name},
+                 {"protocol", to_string(service.key.protocol)}},
+                static_cast<double>(service.*description.value));
+        }
+        out.push_back(std::move(family));
+    }
+}
+
+struct PortFamily {
+    const char* name;
+    const char* help;
+    uint64_t PortReading::* value;
+};
+
+constexpr PortFamily kPortFamilies[] = {
+    {"penstock_port_rx_packets_total", "packets that the NIC received", &PortReading::rx_packets},
+    {"penstock_port_rx_bytes_total", "bytes that the NIC received", &PortReading::rx_bytes},
+    {"penstock_port_tx_packets_total", "packets that the NIC sent", &PortReading::tx_packets},
+    {"penstock_port_tx_bytes_total", "bytes that the NIC sent", &PortReading::tx_bytes},
+    {"penstock_port_rx_missed_total", "packets that the NIC or the kernel dropped because no buffer was free", &PortReading::rx_missed},
+};
+
+void port_families(const Reading& reading, std::vector<MetricFamily>& out) {
+    for (const auto& description : kPortFamilies) {
+        MetricFamily family = counter(description.name, description.help);
+        for (const auto& port : reading.ports) {
+            add(family, {{"twin", port.twin}}, static_cast<double>(port.*description.value));
+        }
+        out.push_back(std::move(family));
+    }
+    MetricFamily link = gauge("penstock_port_link_up", "1 where the NIC has link");
+    for (const auto& port : reading.ports) {
+        add(link, {{"twin", port.twin}}, port.link_up ? 1 : 0);
+    }
+    out.push_back(std::move(link));
+}
+
+class Collector final : public prometheus::Collectable {
+ public:
+    explicit Collector(std::function<Reading()> read) : read_(std::move(read)) {}
+    std::vector<MetricFamily> Collect() const override { return families(read_()); }
+
+ private:
+    std::function<Reading()> read_;
+};
+
+}  // namespace
+
+std::vector<MetricFamily> families(const Reading& reading) {
+    std::vector<MetricFamily> out;
+    out.push_back(single(gauge("penstock_build_info", "always 1; the version is a label"), 1, {{"version", reading.version}}));
+    out.push_back(single(gauge("penstock_control_connected", "1 while a state stream is open"), reading.control_connected ? 1 : 0));
+    out.push_back(single(gauge("penstock_applied_version", "version of the state in force, as its control plane counts"),
+                         static_cast<double>(reading.applied_version)));
+    out.push_back(single(counter("penstock_snapshots_published_total", "configurations that workers have taken over"),
+                         static_cast<double>(reading.generation)));
+    out.push_back(single(gauge("penstock_services", "service ports in force"), static_cast<double>(reading.services.size())));
+    worker_families(reading, out);
+    service_families(reading, out);
+    port_families(reading, out);
+    return out;
+}
+
+struct Exporter::Impl {
+    std::shared_ptr<Collector> collector;
+    std::unique_ptr<prometheus::Exposer> exposer;
+};
+
+Exporter::Exporter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Exporter::~Exporter() = default;
+
+Result<std::unique_ptr<Exporter>> Exporter::start(const std::string& address, std::function<Reading()> read) {
+    auto impl = std::make_unique<Impl>();
+    impl->collector = std::make_shared<Collector>(std::move(read));
+    try {
+        impl->exposer = std::make_unique<prometheus::Exposer>(address);
+    } catch (const std::exception&) {  // the HTTP server's own text says "null context when constructing CivetServer" and no more
+        return fail(Errc::Unavailable, "--metrics-listen: cannot listen on " + address + " (is it in use?)");
+    }
+    impl->exposer->RegisterCollectable(impl->collector);
+    return std::unique_ptr<Exporter>(new Exporter(std::move(impl)));
+}
+
+}  // namespace penstock::metrics

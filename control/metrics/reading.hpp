@@ -1,0 +1,44 @@
+// Everything that the metrics say about a gateway, as plain values at one moment. penstockd fills it; prometheus.hpp names it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "control/model/desired.hpp"
+#include "dataplane/base/verdict.hpp"
+#include "dataplane/stats/counters.hpp"
+
+namespace penstock::metrics {
+
+struct WorkerReading {
+    std::array<uint64_t, stats::kCounters> counters{};
+    std::array<uint64_t, kDropReasons> drops{};
+    uint64_t connections_max = 0;
+};
+
+struct ServiceReading {
+    model::ServiceKey key;
+    uint64_t new_flows = 0, forward_packets = 0, forward_bytes = 0, reverse_packets = 0, reverse_bytes = 0;
+    uint64_t rejected = 0, dropped = 0, connections = 0;
+    uint64_t backends = 0;  // usable for new flows under the external policy
+};
+
+struct PortReading {
+    std::string twin;
+    uint64_t rx_packets = 0, rx_bytes = 0, tx_packets = 0, tx_bytes = 0, rx_missed = 0;
+    bool link_up = false;
+};
+
+struct Reading {
+    std::string version;
+    bool control_connected = false;
+    uint64_t applied_version = 0;
+    uint64_t generation = 0;
+    std::vector<WorkerReading> workers;    // by WorkerId
+    std::vector<ServiceReading> services;  // sorted by key
+    std::vector<PortReading> ports;        // by NicPortId
+};
+
+}  // namespace penstock::metrics

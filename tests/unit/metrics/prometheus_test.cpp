@@ -1,0 +1,123 @@
+// Names, labels and values of the metrics, and that a scrape over HTTP really gets them.
+#include "control/metrics/prometheus.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <regex>
+#include <set>
+
+namespace penstock::metrics {
+namespace {
+
+Reading reading() {
+    Reading r{.version = "1.2.3", .control_connected = true, .applied_version = 7, .generation = 9};
+    r.workers.resize(2);
+    r.workers[0].counters[static_cast<size_t>(stats::Counter::RxPackets)] = 10;
+    r.workers[1].counters[static_cast<size_t>(stats::Counter::RxPackets)] = 20;
+    r.workers[1].counters[static_cast<size_t>(stats::Counter::Connections)] = 3;
+    r.workers[1].drops[static_cast<size_t>(DropReason::NoRoute)] = 4;
+    r.workers[0].connections_max = 1024;
+    r.services.push_back(
+        {.key = {"default", "web", "http", Protocol::Tcp}, .new_flows = 5, .forward_bytes = 6000, .connections = 2, .backends = 3});
+    r.ports.push_back({.twin = "pen0", .rx_packets = 11, .link_up = true});
+    return r;
+}
+
+std::string text() {
+    return prometheus::TextSerializer().Serialize(families(reading()));
+}
+
+void expect_line(const std::string& all, const std::string& line) {
+    EXPECT_NE(all.find("\n" + line + "\n"), std::string::npos) << line << "\nis not in\n" << all;
+}
+
+TEST(Metrics, CountersDropsServicesAndPortsHaveTheirSeries) {
+    const std::string all = text();
+    expect_line(all, R"(penstock_rx_packets_total{worker="0"} 10)");
+    expect_line(all, R"(penstock_rx_packets_total{worker="1"} 20)");
+    expect_line(all, R"(penstock_connections{worker="1"} 3)");
+    expect_line(all, R"(penstock_connections_max{worker="0"} 1024)");
+    expect_line(all, R"(penstock_drops_total{reason="no_route",worker="1"} 4)");
+    expect_line(all, R"(penstock_drops_total{reason="no_route",worker="0"} 0)");
+    expect_line(all, R"(penstock_service_new_flows_total{namespace="default",service="web",port="http",protocol="TCP"} 5)");
+    expect_line(all, R"(penstock_service_forward_bytes_total{namespace="default",service="web",port="http",protocol="TCP"} 6000)");
+    expect_line(all, R"(penstock_service_connections{namespace="default",service="web",port="http",protocol="TCP"} 2)");
+    expect_line(all, R"(penstock_service_backends{namespace="default",service="web",port="http",protocol="TCP"} 3)");
+    expect_line(all, R"(penstock_port_rx_packets_total{twin="pen0"} 11)");
+    expect_line(all, R"(penstock_port_link_up{twin="pen0"} 1)");
+    expect_line(all, R"(penstock_build_info{version="1.2.3"} 1)");
+    expect_line(all, "penstock_control_connected 1");
+    expect_line(all, "penstock_applied_version 7");
+    expect_line(all, "penstock_services 1");
+}
+
+TEST(Metrics, EveryCounterAndDropReasonOfTheListsIsThere) {
+    const std::string all = text();
+    for (const auto& counter : stats::kCounterTexts) {
+        EXPECT_NE(all.find("\npenstock_" + std::string(counter.name)), std::string::npos) << counter.name;
+    }
+    for (const auto& reason : kDropReasonTexts) {
+        EXPECT_NE(all.find("reason=\"" + std::string(reason.counter) + "\""), std::string::npos) << reason.counter;
+    }
+}
+
+TEST(Metrics, NamesFollowPrometheusAndAreUnique) {
+    std::set<std::string> seen;
+    for (const auto& family : families(reading())) {
+        EXPECT_TRUE(std::regex_match(family.name, std::regex("penstock_[a-z0-9_]+"))) << family.name;
+        EXPECT_EQ(family.name.ends_with("_total"), family.type == prometheus::MetricType::Counter) << family.name;
+        EXPECT_FALSE(family.help.empty()) << family.name;
+        EXPECT_TRUE(seen.insert(family.name).second) << family.name;
+    }
+}
+
+// One HTTP request to loopback; the whole answer.
+std::string scrape(uint16_t port) {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    std::string answer;
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0) {
+        const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+        EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+        char chunk[4096];
+        for (ssize_t got = 0; (got = read(fd, chunk, sizeof(chunk))) > 0;) {
+            answer.append(chunk, static_cast<size_t>(got));
+        }
+    }
+    close(fd);
+    return answer;
+}
+
+// A port that was free a moment ago.
+uint16_t free_port() {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(at);
+    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
+    EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length), 0);
+    close(fd);
+    return ntohs(at.sin_port);
+}
+
+TEST(Metrics, AScrapeGetsThemAndASecondServerIsRefusedByName) {
+    const uint16_t port = free_port();
+    const std::string address = "127.0.0.1:" + std::to_string(port);
+    auto exporter = Exporter::start(address, [] { return reading(); });
+    ASSERT_TRUE(exporter) << exporter.error().what;
+    EXPECT_NE(scrape(port).find("penstock_rx_packets_total{worker=\"1\"} 20"), std::string::npos);
+    const auto second = Exporter::start(address, [] { return reading(); });
+    ASSERT_FALSE(second);
+    EXPECT_NE(second.error().what.find(address), std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock::metrics
