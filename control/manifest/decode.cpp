@@ -78,11 +78,38 @@ std::vector<Document> cut(std::string_view text) {
     return documents;
 }
 
+// Well-formed UTF-8 (RFC 3629) without NUL. yaml-cpp would guess at other encodings, one document this way and the next another; and what
+// is no UTF-8 could not travel to a gateway in a protobuf string.
+bool is_utf8_text(std::string_view text) noexcept {
+    for (size_t at = 0; at < text.size();) {
+        const auto byte = [&](size_t offset) { return at + offset < text.size() ? static_cast<unsigned char>(text[at + offset]) : 0u; };
+        const auto continues = [&](size_t offset) { return (byte(offset) & 0xc0u) == 0x80u; };
+        const unsigned first = byte(0);
+        if (first != 0 && first < 0x80) {
+            at += 1;
+        } else if (first >= 0xc2 && first < 0xe0 && continues(1)) {
+            at += 2;
+        } else if ((first & 0xf0u) == 0xe0 && continues(1) && continues(2) && !(first == 0xe0 && byte(1) < 0xa0) &&
+                   !(first == 0xed && byte(1) >= 0xa0)) {
+            at += 3;
+        } else if (first >= 0xf0 && first < 0xf5 && continues(1) && continues(2) && continues(3) && !(first == 0xf0 && byte(1) < 0x90) &&
+                   !(first == 0xf4 && byte(1) >= 0x90)) {
+            at += 4;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
 class FileDecoder {
  public:
     FileDecoder(const std::string& file_name, const DecodeLimits& limits) : file_name_(file_name), limits_(limits) {}
 
     void document(const Document& document) {
+        if (!is_utf8_text(document.text)) {
+            return unidentified(document.first_line, "is not UTF-8 text");
+        }
         const Tree tree = parse_tree(document.text, document.first_line, limits_.tree);
         if (tree.fault) {
             unidentified(tree.fault->line, tree.fault->rule);
@@ -174,6 +201,10 @@ class FileDecoder {
 
 DecodedFile decode(std::string_view text, const std::string& file_name, const DecodeLimits& limits) {
     FileDecoder decoder(file_name, limits);
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+    if (text.starts_with(kByteOrderMark)) {
+        text.remove_prefix(kByteOrderMark.size());
+    }
     if (text.size() > limits.file_bytes_max) {
         decoder.whole_file("larger than " + std::to_string(limits.file_bytes_max) + " bytes; split it into several files");
         return decoder.take();

@@ -96,8 +96,9 @@ bool GatewayStream::converse(std::string& why) {
             inbox_.stream_ended = true;
             news_.notify_all();
         });
-        send_and_receive(*stream, why, identified);
-        context.TryCancel();
+        if (!send_and_receive(*stream, why, identified)) {
+            context.TryCancel();  // the reader waits for a gateway that has nothing to say
+        }
     }
     session_.on_stream_ended();
     const grpc::Status status = stream->Finish();
@@ -109,18 +110,18 @@ bool GatewayStream::converse(std::string& why) {
         session_.on_refused_stream();
     }
     if (why.empty()) {
-        why = status.ok() ? "it ended the stream" : status.error_message();
+        why = status.ok() ? "it ended the stream" : "the stream ended: " + status.error_message();
     }
     return identified;
 }
 
 template <typename Stream>
-void GatewayStream::send_and_receive(Stream& stream, std::string& why, bool& identified) {
+bool GatewayStream::send_and_receive(Stream& stream, std::string& why, bool& identified) {
     auto asked_at = Clock::now();
     for (;;) {
         Inbox news = take_news();
         if (news.stopping) {
-            return;
+            return false;
         }
         if (news.objects) {
             session_.on_objects(std::move(news.objects));
@@ -128,19 +129,18 @@ void GatewayStream::send_and_receive(Stream& stream, std::string& why, bool& ide
         for (const v1::GatewayMessage& message : news.messages) {
             if (const Status handled = handle(message); !handled) {
                 why = handled.error().what;
-                return;
+                return false;
             }
             identified |= message.has_identity();
             asked_at = Clock::now();
         }
         if (news.stream_ended) {
-            return;
+            return true;
         }
         if (const auto message = session_.next()) {
             write_log();
-            if (!stream.Write(*message)) {
-                return;
-            }
+            // Fails where the stream has ended; the reader is about to say so, and Finish will say why.
+            (void)stream.Write(*message);
             asked_at = Clock::now();
         }
         write_log();

@@ -54,8 +54,9 @@ class GatewayStream {
     void run();
     // One stream from opening to end. True where the gateway identified itself; `why` tells how it ended.
     bool converse(std::string& why);
+    // True where the stream has ended, false where we want to end it.
     template <typename Stream>
-    void send_and_receive(Stream& stream, std::string& why, bool& identified);
+    bool send_and_receive(Stream& stream, std::string& why, bool& identified);
     // Waits for news, for at most kAnswerExpected, and takes it.
     Inbox take_news();
     // True unless stopping: the time has passed.

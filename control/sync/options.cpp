@@ -22,8 +22,10 @@ constexpr const char* kIntroduction =
     "\n"
     "Every option can stand in an INI file as well (--config): name = value, one a line, repeated for lists. The command line wins.\n";
 
+constexpr unsigned kHelpWidth = 120;
+
 po::options_description command_line_only() {
-    po::options_description described("Options of the command line");
+    po::options_description described("Options of the command line", kHelpWidth);
     auto add = described.add_options();
     add("help,h", "this text");
     add("version", "the version");
@@ -32,7 +34,7 @@ po::options_description command_line_only() {
 }
 
 po::options_description everywhere() {
-    po::options_description described("Options");
+    po::options_description described("Options", kHelpWidth);
     auto add = described.add_options();
     const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
     const auto list = [](const char* name) { return po::value<std::vector<std::string>>()->value_name(name); };
@@ -212,11 +214,15 @@ Result<Options> options_from(const po::variables_map& values) {
 Status store_all(const std::vector<std::string>& arguments, po::variables_map& values) {
     po::options_description all;
     all.add(command_line_only()).add(everywhere());
-    // allow_guessing would take --log for --log-level, until a second option begins like that. The empty positional description makes
-    // stray words an error.
-    const po::positional_options_description none;
+    // allow_guessing would take --log for --log-level, until a second option begins like that.
     constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(arguments).options(all).positional(none).style(kStyle).run(), values);
+    const auto parsed = po::command_line_parser(arguments).options(all).style(kStyle).run();
+    for (const auto& option : parsed.options) {
+        if (option.string_key.empty()) {
+            return fail(Errc::InvalidArgument, "\"" + option.value.at(0) + "\" belongs to no option");
+        }
+    }
+    po::store(parsed, values);
     if (const std::string path = text_of(values, "config"); !path.empty()) {
         std::ifstream file(path);
         if (!file) {

@@ -299,6 +299,19 @@ TEST(Decode, FaultsInOneItemOfAListAreItsOwn_GEN001) {
     EXPECT_TRUE(file.objects[1].object);
 }
 
+TEST(Decode, BytesThatAreNoUtf8CostTheirDocumentOnly_GEN001) {
+    const std::string good = service("good", "  ports: []\n");
+    EXPECT_TRUE(decode("\xef\xbb\xbf" + service("b\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80", "  ports: []\n"), "f").problems.empty());
+    for (const std::string bad :
+         {"\x80", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xff\xfe"}) {
+        const auto file = decode(good + "---\nkind: " + bad + "\n", "f");
+        EXPECT_EQ(file.objects.size(), 1u);
+        ASSERT_EQ(file.problems.size(), 1u);
+        EXPECT_EQ(file.problems[0].to_string(), "f:7: is not UTF-8 text");
+    }
+    EXPECT_EQ(decode(std::string("a: \0", 4), "f").problems.size(), 1u);
+}
+
 TEST(Decode, TenMegabytesAreRefusedByName) {
     const auto file = decode(std::string(10'000'000, ' '), "big.yaml");
     ASSERT_EQ(file.problems.size(), 1u);

@@ -1,0 +1,117 @@
+#include "control/sync/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/manifest/temporary_folder.hpp"
+
+namespace penstock::sync {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Options options_of(const Words& words) {
+    const auto read = read_options(words);
+    EXPECT_TRUE(read) << (read ? "" : read.error().what);
+    return std::get<Options>(read.value());
+}
+
+Prefix prefix(const char* text) {
+    return Prefix::parse(text).value();
+}
+
+TEST(SyncOptions, HaveTheDefaultsThatHelpStates) {
+    const Options options = options_of({"--manifests", "/etc/m"});
+    EXPECT_EQ(options.gateways, (std::vector<client::Target>{{"unix:/run/penstock/penstockd.sock"}}));
+    EXPECT_EQ(options.policy, semantics::Policy{});
+    EXPECT_EQ(options.log_level, "info");
+    EXPECT_EQ(options.log_format, "text");
+}
+
+TEST(SyncOptions, ListsAreRepeatedOrSeparatedByCommas_XIP006) {
+    const Options options =
+        options_of({"--manifests", "m", "--allowed-external-cidrs", "80.11.12.0/24, 203.0.113.0/24", "--allowed-external-cidrs",
+                    "2001:db8::/32", "--gateway", "unix:/a", "--gateway", "unix:/b", "--protected-addresses", "10.0.0.1,::1"});
+    EXPECT_EQ(options.policy.allowed_external_cidrs,
+              (std::vector<Prefix>{prefix("80.11.12.0/24"), prefix("203.0.113.0/24"), prefix("2001:db8::/32")}));
+    EXPECT_EQ(options.gateways, (std::vector<client::Target>{{"unix:/a"}, {"unix:/b"}}));
+    EXPECT_EQ(options.policy.protected_addresses.size(), 2u);
+}
+
+TEST(SyncOptions, ReadThePolicy_LB002_LB003_SRC003_SVC004) {
+    const semantics::Policy policy = options_of({"--manifests=m", "--lb-vip-scope=owned", "--lb-class=x.io/y", "--default-lb",
+                                                 "--scheduler=mh", "--proxy-name=penstock", "--source-ranges-compat=kube-proxy"})
+                                         .policy;
+    EXPECT_EQ(policy.lb_vip_scope, semantics::Policy::VipScope::Owned);
+    EXPECT_EQ(policy.lb_class, "x.io/y");
+    EXPECT_TRUE(policy.default_lb);
+    EXPECT_EQ(policy.default_scheduler, lb::SchedulerKind::Maglev);
+    EXPECT_EQ(policy.own_proxy_name, "penstock");
+    EXPECT_TRUE(policy.source_ranges_compat_kube_proxy);
+}
+
+TEST(SyncOptions, NodePortAddressesAreRangesOrPrimary_NODEPORT002) {
+    EXPECT_TRUE(options_of({"--manifests=m", "--nodeport-addresses=primary"}).policy.node_port_primary_only);
+    EXPECT_EQ(options_of({"--manifests=m", "--nodeport-addresses=10.0.0.0/8"}).policy.node_port_within,
+              (std::vector<Prefix>{prefix("10.0.0.0/8")}));
+}
+
+struct Refusal {
+    const char* name;
+    Words words;
+    const char* says;
+};
+
+class RefusedSyncOptions : public testing::TestWithParam<Refusal> {};
+
+TEST_P(RefusedSyncOptions, NameTheOptionAndTheRule_NODEPORT003) {
+    const auto read = read_options(GetParam().words);
+    ASSERT_FALSE(read);
+    EXPECT_NE(read.error().what.find(GetParam().says), std::string::npos) << read.error().what;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, RefusedSyncOptions,
+    testing::Values(Refusal{"nothing", {}, "--manifests PATH is required"},
+                    Refusal{"unknown", {"--manifests=m", "--colour=red"}, "--colour"}, Refusal{"prefix", {"--manif", "m"}, "--manif"},
+                    Refusal{"stray", {"--manifests=m", "stray"}, "stray"},
+                    Refusal{"cidr", {"--manifests=m", "--allowed-external-cidrs=10.0.0.0/33"}, "--allowed-external-cidrs"},
+                    Refusal{"bare_address", {"--manifests=m", "--nodeport-addresses=10.0.0.1"}, "NODEPORT-003"},
+                    Refusal{"primary_and_more", {"--manifests=m", "--nodeport-addresses=primary,10.0.0.0/8"}, "primary stands alone"},
+                    Refusal{"scope", {"--manifests=m", "--lb-vip-scope=some"}, "owned or all"},
+                    Refusal{"scheduler", {"--manifests=m", "--scheduler=best"}, "rr, random or mh"},
+                    Refusal{"compat", {"--manifests=m", "--source-ranges-compat=yes"}, "none or kube-proxy"},
+                    Refusal{"tcp_without_tls", {"--manifests=m", "--gateway=10.0.0.1:7443"}, "--tls-cert, --tls-key and --tls-ca"},
+                    Refusal{"target", {"--manifests=m", "--gateway=10.0.0.1"}, "HOST:PORT"},
+                    Refusal{"twice", {"--manifests=m", "--gateway=unix:/a", "--gateway=unix:/a"}, "given twice"},
+                    Refusal{"no_file", {"--config=/nonexistent.ini"}, "/nonexistent.ini"}),
+    [](const auto& each) { return std::string(each.param.name); });
+
+TEST(SyncOptions, AFileHasTheSameNamesAndTheCommandLineWins) {
+    const test::TemporaryFolder disk;
+    disk.write("sync.ini", "manifests = /from/file\nscheduler = mh\ndefault-lb = true\ngateway = unix:/a\ngateway = unix:/b\n");
+    const Options options = options_of({"--config", (disk.path() / "sync.ini").string(), "--scheduler", "random"});
+    EXPECT_EQ(options.manifests, "/from/file");
+    EXPECT_EQ(options.policy.default_scheduler, lb::SchedulerKind::Random);
+    EXPECT_TRUE(options.policy.default_lb);
+    EXPECT_EQ(options.gateways.size(), 2u);
+}
+
+TEST(SyncOptions, AnUnknownKeyOfTheFileIsRefusedByName) {
+    const test::TemporaryFolder disk;
+    disk.write("sync.ini", "manifests = m\nshceduler = mh\n");
+    const auto read = read_options({"--config", (disk.path() / "sync.ini").string()});
+    ASSERT_FALSE(read);
+    EXPECT_NE(read.error().what.find("shceduler"), std::string::npos) << read.error().what;
+}
+
+TEST(SyncOptions, HelpNamesEveryPolicyOption) {
+    const auto read = read_options({"--help"});
+    const auto& help = std::get<Information>(read.value()).text;
+    for (const char* option :
+         {"--manifests", "--gateway", "--allowed-external-cidrs", "--nodeport-addresses", "--log-format", "--config"}) {
+        EXPECT_NE(help.find(option), std::string::npos) << option;
+    }
+}
+
+}  // namespace
+}  // namespace penstock::sync
