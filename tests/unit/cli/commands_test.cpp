@@ -1,0 +1,189 @@
+// From a command line to the text on standard output, through the grammar and a gateway that answers from memory.
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include "control/cli/exit_code.hpp"
+#include "control/cli/options.hpp"
+#include "tests/unit/cli/fake_gateway.hpp"
+
+namespace penstock::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// A document without its style: what was a string in one notation must be the same string in the other.
+std::string canonical(const YAML::Node& node) {
+    std::string text;
+    if (node.IsMap()) {
+        for (const auto& field : node) {
+            text += field.first.Scalar() + "=" + canonical(field.second) + ";";
+        }
+        return "{" + text + "}";
+    }
+    for (const auto& item : node) {
+        text += canonical(item) + ";";
+    }
+    return node.IsSequence() ? "[" + text + "]" : "\"" + node.Scalar() + "\"";
+}
+
+class CommandTest : public testing::Test {
+ protected:
+    Result<std::string> run(const Words& words) {
+        auto read = read_command_line(words);
+        if (!read) {
+            return std::unexpected(read.error());
+        }
+        const auto& invocation = std::get<Invocation>(*read);
+        return invocation.command->run(&gateway_, invocation.request);
+    }
+
+    test::FakeGateway gateway_;
+};
+
+TEST_F(CommandTest, FiltersReachTheGateway) {
+    EXPECT_TRUE(run({"get", "services", "web", "-n", "shop"}));
+    EXPECT_EQ(gateway_.services_request.namespace_(), "shop");
+    EXPECT_EQ(gateway_.services_request.name(), "web");
+    EXPECT_TRUE(run({"get", "backends", "web"}));
+    EXPECT_EQ(gateway_.backends_request.service(), "web");
+    EXPECT_TRUE(run({"get", "connections", "--client", "010.0.0.7", "--frontend=80.11.12.10:80", "--backend", "[2001:DB8::1]:53",
+                     "--proto=UDP", "--limit=5"}));
+    const auto& filter = gateway_.connections_request;
+    EXPECT_EQ(filter.client().address(), "10.0.0.7");
+    EXPECT_EQ(filter.client().port(), 0u);
+    EXPECT_EQ(filter.frontend().port(), 80u);
+    EXPECT_EQ(filter.backend().address(), "2001:db8::1");
+    EXPECT_EQ(filter.backend().port(), 53u);
+    EXPECT_EQ(filter.protocol(), v1::PROTOCOL_UDP);
+    EXPECT_EQ(filter.limit(), 5u);
+    EXPECT_TRUE(run({"get", "connections", "--client", "2001:db8::7"}));
+    EXPECT_EQ(gateway_.connections_request.client().address(), "2001:db8::7");
+}
+
+TEST_F(CommandTest, ExplainAsksForThePacketDescribed) {
+    EXPECT_TRUE(run(
+        {"explain", "--proto", "tcp", "--src", "10.80.1.2:40000", "--dst", "80.11.12.10:80", "--port", "1", "--queue", "2", "--not-syn"}));
+    const auto& packet = gateway_.explain_request;
+    EXPECT_EQ(packet.protocol(), v1::PROTOCOL_TCP);
+    EXPECT_EQ(packet.source().port(), 40000u);
+    EXPECT_EQ(packet.destination().address(), "80.11.12.10");
+    EXPECT_EQ(packet.port(), 1u);
+    EXPECT_EQ(packet.queue(), 2u);
+    EXPECT_TRUE(packet.tcp_not_syn());
+}
+
+TEST_F(CommandTest, SetLogLevelTakesALoggerOrAll) {
+    (*gateway_.log_levels_.mutable_levels())["rpc"] = "debug";
+    (*gateway_.log_levels_.mutable_levels())["drivers"] = "info";
+    EXPECT_EQ(run({"set", "log-level", "debug", "rpc"}).value(), "LOGGER   LEVEL\ndrivers  info\nrpc      debug\n");
+    EXPECT_EQ(gateway_.log_level_request.level(), "debug");
+    EXPECT_EQ(gateway_.log_level_request.logger(), "rpc");
+    EXPECT_TRUE(run({"set", "log-level", "info"}));
+    EXPECT_EQ(gateway_.log_level_request.logger(), "");
+}
+
+TEST_F(CommandTest, JsonIsAListWithTheNamesOfTheProtoFilesAndZerosToo) {
+    EXPECT_EQ(run({"-o", "json", "get", "connections"}).value(), "[]\n");
+    gateway_.routes_.add_routes()->set_destination("10.80.2.0/24");
+    gateway_.routes_.add_routes()->set_twin("uplink0");
+    EXPECT_EQ(run({"get", "routes", "-o", "json"}).value(),
+              "[{\n \"destination\": \"10.80.2.0/24\",\n \"gateway\": \"\",\n \"twin\": \"\",\n \"port\": 0,\n \"metric\": 0\n},\n"
+              "{\n \"destination\": \"\",\n \"gateway\": \"\",\n \"twin\": \"uplink0\",\n \"port\": 0,\n \"metric\": 0\n}]\n");
+    gateway_.ports_.add_ports()->set_rx_packets(7);
+    EXPECT_NE(run({"get", "ports", "-o", "json"}).value().find("\"rx_packets\": \"7\""), std::string::npos);
+}
+
+TEST_F(CommandTest, YamlSaysWhatJsonSays) {
+    auto& service = *gateway_.services_.add_services();
+    service.mutable_desired()->mutable_key()->set_namespace_("default");
+    service.mutable_desired()->mutable_key()->set_name("yes");
+    service.mutable_desired()->mutable_key()->set_port_name("1:2 \"x\"\n");
+    service.mutable_desired()->add_source_ranges("10.0.0.0/8");
+    service.mutable_desired()->add_sets()->add_endpoints()->set_address("10.80.2.11");
+    service.set_connections(7);
+    const std::string yaml = run({"get", "services", "-o", "yaml"}).value();
+    const std::string json = run({"get", "services", "-o", "json"}).value();
+    EXPECT_TRUE(yaml.starts_with("- desired:\n    key:\n      namespace: default\n      name: \"yes\"\n")) << yaml;
+    EXPECT_EQ(canonical(YAML::Load(yaml)), canonical(YAML::Load(json)));
+    EXPECT_EQ(YAML::Load(yaml)[0]["connections"].Tag(), "!") << "a string in JSON stays one";
+}
+
+TEST_F(CommandTest, DescribeTakesANameWithOrWithoutItsNamespace) {
+    gateway_.services_.add_services();
+    EXPECT_TRUE(run({"describe", "service", "shop/web"}));
+    EXPECT_EQ(gateway_.services_request.namespace_() + "|" + gateway_.services_request.name(), "shop|web");
+    EXPECT_TRUE(run({"describe", "service", "web"}));
+    EXPECT_EQ(gateway_.services_request.namespace_(), "default");
+    EXPECT_TRUE(run({"describe", "service", "web", "-n", "shop"}));
+    EXPECT_EQ(gateway_.backends_request.namespace_(), "shop");
+}
+
+TEST_F(CommandTest, ExitCodesTellRefusalUsageAndAbsenceApart) {
+    EXPECT_EQ(exit_code(run({"describe", "service", "web"}).error()), kExitRefused) << "there is none";
+    EXPECT_EQ(exit_code(run({"explain", "--proto", "tcp"}).error()), kExitUsage);
+    EXPECT_EQ(exit_code(run({"describe", "service", "web/"}).error()), kExitUsage);
+    gateway_.error = Error{Errc::Unavailable, "gone"};
+    for (const auto& words : {Words{"get", "services"}, Words{"get", "connections"}, Words{"status"}, Words{"version"}, Words{"stats"},
+                              Words{"set", "log-level", "info"}}) {
+        EXPECT_EQ(exit_code(run(words).error()), kExitUnreachable);
+    }
+}
+
+struct Refusal {
+    const char* name;
+    Words words;
+    const char* says;
+};
+
+class RefusedCommandLine : public testing::TestWithParam<Refusal> {};
+
+TEST_P(RefusedCommandLine, IsAnErrorOfUsageThatNamesWhatIsWrong) {
+    const auto read = read_command_line(GetParam().words);
+    ASSERT_FALSE(read);
+    EXPECT_EQ(exit_code(read.error()), kExitUsage);
+    EXPECT_NE(read.error().what.find(GetParam().says), std::string::npos) << read.error().what;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, RefusedCommandLine,
+                         testing::Values(Refusal{"nothing", {}, "a command is missing"},
+                                         Refusal{"no_such_command", {"get", "pods"}, "no command get pods"},
+                                         Refusal{"half_a_command", {"get"}, "no command get"},
+                                         Refusal{"too_many", {"get", "ports", "x"}, "get ports takes no arguments"},
+                                         Refusal{"too_few", {"describe", "service"}, "takes NAMESPACE/NAME"},
+                                         Refusal{"unknown", {"status", "--colour"}, "--colour"},
+                                         Refusal{"prefix", {"status", "--out", "json"}, "--out"},
+                                         Refusal{"foreign", {"get", "ports", "--client", "1.2.3.4"}, "--client means nothing"},
+                                         Refusal{"watch_explain", {"explain", "-w"}, "--watch means nothing to explain"},
+                                         Refusal{"format", {"status", "-o", "xml"}, "table, wide, json or yaml"},
+                                         Refusal{"address", {"get", "connections", "--client", "localhost"}, "--client localhost"},
+                                         Refusal{"port", {"get", "connections", "--client", "1.2.3.4:0"}, "1 to 65535"},
+                                         Refusal{"bracket", {"get", "connections", "--client", "[::1"}, "[IPV6]:PORT"},
+                                         Refusal{"protocol", {"get", "connections", "--proto", "icmp"}, "tcp, udp or sctp"},
+                                         Refusal{"limit", {"get", "connections", "--limit", "-1"}, "--limit"},
+                                         Refusal{"interval", {"status", "-w", "--interval", "0"}, "--interval 0"},
+                                         Refusal{"target", {"status", "--gateway", "here"}, "unix:PATH or HOST:PORT"},
+                                         Refusal{"tls", {"status", "--gateway", "here:1"}, "--tls-cert"}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST(CommandLine, HelpNamesEveryCommandAndTheExitCodes) {
+    const auto read = read_command_line({"--help"});
+    const auto& help = std::get<Information>(read.value()).text;
+    for (const Command& command : all_commands()) {
+        EXPECT_NE(help.find("  " + name_of(command)), std::string::npos) << name_of(command);
+    }
+    EXPECT_NE(help.find("Exit codes: 0 done; 1 refused"), std::string::npos);
+}
+
+TEST(CommandLine, CompletionNamesEveryCommandWithItsOptions) {
+    const auto read = read_command_line({"completion", "bash"});
+    const auto& invocation = std::get<Invocation>(read.value());
+    ASSERT_FALSE(invocation.command->needs_gateway);
+    const std::string script = invocation.command->run(nullptr, invocation.request).value();
+    EXPECT_NE(script.find("\"get\") words=\"backends connections neighbours ports routes services workers\""), std::string::npos) << script;
+    EXPECT_NE(script.find("\"describe service\") words=\"--gateway --help --interval --namespace --output"), std::string::npos) << script;
+    const auto other = read_command_line({"completion", "fish"});
+    EXPECT_FALSE(std::get<Invocation>(other.value()).command->run(nullptr, std::get<Invocation>(other.value()).request));
+}
+
+}  // namespace
+}  // namespace penstock::cli

@@ -1,0 +1,70 @@
+// A gateway that answers from memory and keeps what it was asked.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "control/cli/gateway.hpp"
+
+namespace penstock::cli::test {
+
+class FakeGateway final : public Gateway {
+ public:
+    Result<v1::Status> status() override { return answer(status_); }
+    Result<v1::ListPortsResponse> ports() override { return answer(ports_); }
+    Result<v1::ListWorkersResponse> workers() override { return answer(workers_); }
+    Result<v1::ListServicesResponse> services(const v1::ListServicesRequest& request) override {
+        services_request = request;
+        return answer(services_);
+    }
+    Result<v1::ListBackendsResponse> backends(const v1::ListBackendsRequest& request) override {
+        backends_request = request;
+        return answer(backends_);
+    }
+    Status connections(const v1::ListConnectionsRequest& request, const std::function<void(const v1::Connection&)>& each) override {
+        connections_request = request;
+        for (const v1::Connection& connection : connections_) {
+            each(connection);
+        }
+        return error ? Status(std::unexpected(*error)) : Status();
+    }
+    Result<v1::Counters> counters() override { return answer(counters_); }
+    Result<v1::ListRoutesResponse> routes() override { return answer(routes_); }
+    Result<v1::ListNeighboursResponse> neighbours() override { return answer(neighbours_); }
+    Result<v1::Explanation> explain(const v1::ExplainRequest& request) override {
+        explain_request = request;
+        return answer(explanation_);
+    }
+    Result<v1::SetLogLevelResponse> set_log_level(const v1::SetLogLevelRequest& request) override {
+        log_level_request = request;
+        return answer(log_levels_);
+    }
+
+    std::optional<Error> error;  // what every call ends with
+    v1::Status status_;
+    v1::ListPortsResponse ports_;
+    v1::ListWorkersResponse workers_;
+    v1::ListServicesResponse services_;
+    v1::ListBackendsResponse backends_;
+    std::vector<v1::Connection> connections_;
+    v1::Counters counters_;
+    v1::ListRoutesResponse routes_;
+    v1::ListNeighboursResponse neighbours_;
+    v1::Explanation explanation_;
+    v1::SetLogLevelResponse log_levels_;
+
+    v1::ListServicesRequest services_request;
+    v1::ListBackendsRequest backends_request;
+    v1::ListConnectionsRequest connections_request;
+    v1::ExplainRequest explain_request;
+    v1::SetLogLevelRequest log_level_request;
+
+ private:
+    template <typename T>
+    Result<T> answer(const T& value) const {
+        return error ? Result<T>(std::unexpected(*error)) : Result<T>(value);
+    }
+};
+
+}  // namespace penstock::cli::test

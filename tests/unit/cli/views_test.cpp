@@ -1,0 +1,266 @@
+#include "control/cli/commands/views.hpp"
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+namespace penstock::cli {
+namespace {
+
+// Messages are written as protobuf text, which is nearest to what a table shows.
+template <typename Message>
+Message from_text(const std::string& text) {
+    Message message;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+    return message;
+}
+
+constexpr const char* kServices = R"(
+services {
+  desired {
+    key { namespace: "default" name: "my-service" port_name: "http" protocol: PROTOCOL_TCP }
+    service_port: 80 scheduler: SCHEDULER_RR
+    sets { endpoints { address: "10.80.2.11" port: 9376 } endpoints { address: "10.80.2.12" port: 9376 } source: SOURCE_MODE_TRANSLATE }
+    frontends { class: FRONTEND_CLASS_EXTERNAL_IP address: "80.11.12.10" port: 80 }
+  }
+  result { outcome: OUTCOME_APPLIED }
+  listening { address: "80.11.12.10" port: 80 }
+  traffic { new_flows: 300 forward_packets: 1500 forward_bytes: 90000 reverse_packets: 1200 reverse_bytes: 480000 rejected: 1 dropped: 2 }
+  connections: 12
+}
+services {
+  desired {
+    key { namespace: "shop" name: "dns" protocol: PROTOCOL_UDP }
+    service_port: 53 scheduler: SCHEDULER_MH
+    sets { source: SOURCE_MODE_KEEP when_empty: EMPTY_ACTION_DROP_NO_LOCAL }
+    frontends { class: FRONTEND_CLASS_NODE_PORT port: 30053 }
+    frontends { class: FRONTEND_CLASS_LOAD_BALANCER_IP address: "2001:db8::1" port: 53 filtered: true }
+    source_ranges: "10.0.0.0/8" source_ranges: "192.0.2.0/24"
+    notices { level: LEVEL_WARNING reason: "ExternalIPNotAllowed" message: "81.0.0.1 is outside the allowed ranges" }
+  }
+  result { outcome: OUTCOME_REFUSED why: "no room" }
+  listening { address: "10.0.0.1" port: 30053 } listening { address: "10.0.0.2" port: 30053 } listening { address: "10.0.0.3" port: 30053 }
+  listening { address: "10.0.0.4" port: 30053 } listening { address: "2001:db8::1" port: 53 }
+}
+)";
+
+constexpr const char* kBackends = R"(
+backends {
+  service { namespace: "default" name: "my-service" port_name: "http" protocol: PROTOCOL_TCP }
+  endpoint { address: "10.80.2.11" port: 9376 node_name: "edge-1" zone: "zone-a" }
+  sets: 0 connections: 7 new_flows: 150
+}
+backends {
+  service { namespace: "default" name: "my-service" port_name: "http" protocol: PROTOCOL_TCP }
+  endpoint { address: "10.80.2.9" port: 9376 weight: 5 }
+  connections: 1 new_flows: 20
+}
+)";
+
+TEST(Views, ServicesTable) {
+    EXPECT_EQ(
+        services_table(from_text<v1::ListServicesResponse>(kServices), false),
+        "NAMESPACE  NAME        PORT     PROTO  FRONTENDS                                        BACKENDS  CONNECTIONS  NEW-FLOWS  STATUS\n"
+        "default    my-service  http:80  TCP    80.11.12.10:80                                          2           12        300  ok\n"
+        "shop       dns         53       UDP    10.0.0.1:30053,10.0.0.2:30053,10.0.0.3:30053,+2         0            0          0  "
+        "refused: "
+        "no room, 1 warning\n");
+}
+
+TEST(Views, ServicesTableWideShowsAllFrontendsAndTraffic) {
+    const std::string text = services_table(from_text<v1::ListServicesResponse>(kServices), true);
+    EXPECT_NE(text.find("10.0.0.4:30053,[2001:db8::1]:53"), std::string::npos) << text;
+    EXPECT_NE(text.find("rr                    1500          90000             1200         480000         1        2\n"),
+              std::string::npos)
+        << text;
+}
+
+TEST(Views, AServiceWithoutFrontendsIsNotServed) {
+    EXPECT_EQ(standing_text(from_text<v1::ServiceStatus>("desired { notices { level: LEVEL_WARNING } notices { level: LEVEL_NORMAL } "
+                                                         "notices {} } result { outcome: OUTCOME_APPLIED }")),
+              "not served, 2 warnings");
+}
+
+TEST(Views, BackendsTable) {
+    const auto backends = from_text<v1::ListBackendsResponse>(kBackends);
+    EXPECT_EQ(backends_table(backends, false),
+              "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     CONNECTIONS  NEW-FLOWS\n"
+              "default    my-service  http  TCP    10.80.2.11:9376  serving             7        150\n"
+              "default    my-service  http  TCP    10.80.2.9:9376   draining            1         20\n");
+    EXPECT_EQ(backends_table(backends, true),
+              "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     CONNECTIONS  NEW-FLOWS  WEIGHT  NODE    ZONE\n"
+              "default    my-service  http  TCP    10.80.2.11:9376  serving             7        150       1  edge-1  zone-a\n"
+              "default    my-service  http  TCP    10.80.2.9:9376   draining            1         20       5  -       -\n");
+}
+
+TEST(Views, ConnectionsTable) {
+    const std::vector<v1::Connection> connections{
+        from_text<v1::Connection>(
+            R"(protocol: PROTOCOL_TCP client { address: "10.80.1.2" port: 40000 } frontend { address: "80.11.12.10" port: 80 }
+            backend { address: "10.80.2.11" port: 9376 } snat { address: "10.80.2.1" port: 1024 } state: "established"
+            service { namespace: "default" name: "web" port_name: "http" protocol: PROTOCOL_TCP } worker: 1
+            age_ms: 3725000 idle_ms: 1500 expires_ms: 86398000)"),
+        from_text<v1::Connection>(
+            R"(protocol: PROTOCOL_UDP client { address: "2001:db8::2" port: 5 } frontend { address: "2001:db8::1" port: 53 }
+            backend { address: "2001:db8::3" port: 53 } state: "one-way" age_ms: 250 idle_ms: 0 expires_ms: 30000)")};
+    EXPECT_EQ(connections_table(connections, false),
+              "PROTO  CLIENT           FRONTEND          BACKEND           SNAT            STATE        AGE    IDLE\n"
+              "TCP    10.80.1.2:40000  80.11.12.10:80    10.80.2.11:9376   10.80.2.1:1024  established  1h2m   1.50s\n"
+              "UDP    [2001:db8::2]:5  [2001:db8::1]:53  [2001:db8::3]:53  -               one-way      0.25s  0.00s\n");
+    const std::string wide = connections_table(connections, true);
+    EXPECT_NE(wide.find("23h59m        1  default/web:http/TCP\n"), std::string::npos) << wide;
+}
+
+TEST(Views, PortsTable) {
+    const auto ports =
+        from_text<v1::ListPortsResponse>(R"(ports { id: 0 name: "net_af_packet0" driver: "net_af_packet" mac: "02:00:00:00:00:01"
+        twin: "uplink0" addresses: "10.80.1.1/24" addresses: "fe80::1/64" addresses: "192.0.2.1/24" addresses: "192.0.2.2/24" mtu: 1500 link_up: true
+        rx_queues: 1 tx_queues: 2 steering: "handoff" steering_reason: "one receive queue" rx_packets: 10 tx_packets: 9 rx_missed: 1
+        rx_bytes: 1000 tx_bytes: 900 punted: 3 from_host: 4 offloads: "a" offloads: "b" })");
+    EXPECT_EQ(ports_table(ports, false),
+              "ID  TWIN     ADDRESSES                   DRIVER         LINK   MTU  QUEUES  STEERING  RX-PACKETS  TX-PACKETS  RX-MISSED\n"
+              " 0  uplink0  10.80.1.1/24,fe80::1/64,+2  net_af_packet  up    1500     1/2  handoff           10           9          1\n");
+    const std::string wide = ports_table(ports, true);
+    EXPECT_NE(wide.find("net_af_packet0  02:00:00:00:00:01      1000       900       3          4  a,b       one receive queue\n"),
+              std::string::npos)
+        << wide;
+}
+
+TEST(Views, WorkersTable) {
+    const auto workers = from_text<v1::ListWorkersResponse>(
+        "workers { id: 0 core: 1 connections: 5 connections_max: 262144 packets: 1000 handed_off: 10 handed_in: 11 polls: 77 empty_polls: "
+        "70 "
+        "busy_ratio: 0.0734 generation: 3 }");
+    EXPECT_EQ(workers_table(workers, false),
+              "ID  CORE  CONNECTIONS  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY\n"
+              " 0     1            5    262144     1000          10         11  7.3%\n");
+    EXPECT_EQ(workers_table(workers, true),
+              "ID  CORE  CONNECTIONS  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY  POLLS  EMPTY-POLLS  GENERATION\n"
+              " 0     1            5    262144     1000          10         11  7.3%     77           70           3\n");
+}
+
+TEST(Views, RoutesAndNeighbours) {
+    EXPECT_EQ(routes_table(from_text<v1::ListRoutesResponse>(
+                               R"(routes { destination: "0.0.0.0/0" gateway: "10.80.1.254" twin: "uplink0" metric: 100 }
+        routes { destination: "10.80.2.0/24" twin: "down0" port: 1 })"),
+                           false),
+              "DESTINATION   GATEWAY      TWIN     METRIC\n"
+              "0.0.0.0/0     10.80.1.254  uplink0     100\n"
+              "10.80.2.0/24  -            down0         0\n");
+    EXPECT_EQ(
+        neighbours_table(
+            from_text<v1::ListNeighboursResponse>(
+                R"(neighbours { address: "10.80.2.11" mac: "02:00:00:00:02:0b" state: "reachable" twin: "down0" port: 1 used_ms_ago: 75000 }
+        neighbours { address: "10.80.2.12" state: "resolving" twin: "down0" port: 1 used_ms_ago: -1 })"),
+            true),
+        "ADDRESS     MAC                STATE      TWIN   USED       PORT\n"
+        "10.80.2.11  02:00:00:00:02:0b  reachable  down0  1m15s ago     1\n"
+        "10.80.2.12  -                  resolving  down0  never         1\n");
+}
+
+TEST(Views, ServiceDescription) {
+    auto services = from_text<v1::ListServicesResponse>(kServices);
+    EXPECT_EQ(service_description(services, from_text<v1::ListBackendsResponse>(kBackends)),
+              R"(Service default/my-service:http/TCP
+  Port:            80
+  Status:          ok
+  Scheduler:       rr
+  Set 0:           2 endpoints; client address translated: backends see the gateway; when empty: reject
+  Listening on:    80.11.12.10:80
+  Frontends:
+    CLASS       ADDRESS      PORT  SET  SOURCE-RANGES
+    ExternalIP  80.11.12.10    80    0  -
+  Backends:
+    BACKEND          STATE     SETS  NODE    ZONE    CONNECTIONS  NEW-FLOWS
+    10.80.2.11:9376  serving   0     edge-1  zone-a            7        150
+    10.80.2.9:9376   draining  -     -       -                 1         20
+  Connections:     12 live, 300 since start
+  To backends:     1500 packets, 90000 bytes
+  To clients:      1200 packets, 480000 bytes
+  Refused:         1 rejected, 2 dropped in silence
+
+Service shop/dns/UDP
+  Port:            53
+  Status:          refused: no room, 1 warning
+  Scheduler:       mh
+  Set 0:           0 endpoints; client address kept: backends see the client; when empty: silence: usable endpoints are on other nodes only
+  Source ranges:   10.0.0.0/8,192.0.2.0/24
+  Listening on:    10.0.0.1:30053,10.0.0.2:30053,10.0.0.3:30053,10.0.0.4:30053,[2001:db8::1]:53
+  Frontends:
+    CLASS         ADDRESS               PORT  SET  SOURCE-RANGES
+    NodePort      IPv4 node addresses  30053    0  -
+    LoadBalancer  2001:db8::1             53    0  apply
+  Backends:        none
+  Connections:     0 live, 0 since start
+  To backends:     0 packets, 0 bytes
+  To clients:      0 packets, 0 bytes
+  Refused:         0 rejected, 0 dropped in silence
+  Notices:
+    LEVEL    REASON                MESSAGE
+    Warning  ExternalIPNotAllowed  81.0.0.1 is outside the allowed ranges
+)");
+}
+
+TEST(Views, CountersTables) {
+    const auto counters =
+        from_text<v1::Counters>(R"(counters { name: "rx_packets" value: 30 per_worker: 10 per_worker: 20 meaning: "packets taken" }
+        drops { reason: "no_route" packets: 5 per_worker: 5 per_worker: 0 meaning: "no route to the backend" })");
+    EXPECT_EQ(counters_tables(counters, false),
+              "COUNTER     VALUE  MEANING\n"
+              "rx_packets     30  packets taken\n"
+              "\n"
+              "DROP-REASON  PACKETS  MEANING\n"
+              "no_route           5  no route to the backend\n");
+    EXPECT_EQ(counters_tables(counters, true),
+              "COUNTER     VALUE  WORKER-0  WORKER-1  MEANING\n"
+              "rx_packets     30        10        20  packets taken\n"
+              "\n"
+              "DROP-REASON  PACKETS  WORKER-0  WORKER-1  MEANING\n"
+              "no_route           5         5         0  no route to the backend\n");
+}
+
+TEST(Views, ExplanationOfAForwardedAndOfADroppedPacket) {
+    auto request = from_text<v1::ExplainRequest>(
+        R"(protocol: PROTOCOL_TCP source { address: "10.80.1.2" port: 40000 } destination { address: "80.11.12.10" port: 80 })");
+    EXPECT_EQ(explanation_text(request, from_text<v1::Explanation>(R"(steps { stage: "classify" finding: "a SYN to a frontend" }
+        steps { stage: "schedule" finding: "rr picks 10.80.2.11:9376" } verdict: "transmit" source_after { address: "10.80.2.1" port: 1024 }
+        destination_after { address: "10.80.2.11" port: 9376 } egress_twin: "down0" next_hop: "10.80.2.11" next_hop_mac: "02:00:00:00:02:0b")")),
+              "TCP SYN 10.80.1.2:40000 -> 80.11.12.10:80, arriving on port 0, queue 0\n"
+              "\n"
+              "STAGE     FINDING\n"
+              "classify  a SYN to a frontend\n"
+              "schedule  rr picks 10.80.2.11:9376\n"
+              "\n"
+              "Verdict: transmit\n"
+              "Leaves as: 10.80.2.1:1024 -> 10.80.2.11:9376\n"
+              "Through: down0 to 10.80.2.11 (02:00:00:00:02:0b)\n");
+    request.set_protocol(v1::PROTOCOL_UDP);
+    request.set_queue(1);
+    EXPECT_EQ(explanation_text(request, from_text<v1::Explanation>("verdict: \"drop\" drop_reason: \"no_route\"")),
+              "UDP 10.80.1.2:40000 -> 80.11.12.10:80, arriving on port 0, queue 1\n"
+              "\n"
+              "STAGE  FINDING\n"
+              "\n"
+              "Verdict: drop (no_route)\n");
+}
+
+TEST(Views, StatusPage) {
+    EXPECT_EQ(
+        status_text(from_text<v1::Status>(R"(identity { gateway_name: "edge-1" mode: MODE_NODE node_name: "edge-1" software_version: "0.1.0"
+        labels { key: "rack" value: "r1" } } applied { source: "sync-1" version: 7 } origin: CONFIGURATION_ORIGIN_LAST_GOOD applied_age_ms: 61000
+        uptime_ms: 90061000 generation: 4 workers: 2 ports: 2 services: 5 backends: 15 connections: 100 connections_max: 524288
+        memory: "hugepages 512 MB" log_level: "info")")),
+        "Gateway:        edge-1, node mode on edge-1, rack=r1\n"
+        "Software:       penstockd 0.1.0\n"
+        "Up for:         1d1h\n"
+        "Configuration:  version 7 of sync-1, from the last run's file, 1m1s ago\n"
+        "Control plane:  not connected; forwarding goes on as configured\n"
+        "Generation:     4\n"
+        "Serving:        5 service ports, 15 backends\n"
+        "Connections:    100 of 524288\n"
+        "Running:        2 workers, 2 NIC ports\n"
+        "Memory:         hugepages 512 MB\n"
+        "Log level:      info\n");
+}
+
+}  // namespace
+}  // namespace penstock::cli
