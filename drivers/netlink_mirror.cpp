@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <deque>
 #include <optional>
 #include <tuple>
@@ -21,6 +20,7 @@
 #include <utility>
 
 #include "dataplane/base/limits.hpp"
+#include "drivers/netlink_messages.hpp"
 
 namespace penstock::drivers {
 namespace {
@@ -58,37 +58,6 @@ struct NeighbourKeyHash {
     size_t operator()(const NeighbourKey& key) const noexcept { return std::hash<IpAddr>{}(key.address) ^ key.port.value; }
 };
 
-std::optional<IpAddr> read_address(int family, const void* bytes, size_t length) {
-    if (family == AF_INET && length == 4) {
-        return IpAddr::v4(load<Be32>(bytes));
-    }
-    if (family == AF_INET6 && length == 16) {
-        return IpAddr::v6(load<std::array<uint8_t, 16>>(bytes));
-    }
-    return std::nullopt;
-}
-
-std::optional<IpAddr> read_address(int family, const nlattr* attribute) {
-    return attribute == nullptr ? std::nullopt : read_address(family, nla_data(attribute), static_cast<size_t>(nla_len(attribute)));
-}
-
-// NUD_DELAY and NUD_PROBE are a stale entry that is being re-confirmed; its MAC serves meanwhile.
-std::optional<route::NeighbourState> read_state(uint16_t nud) {
-    if ((nud & (NUD_REACHABLE | NUD_PERMANENT | NUD_NOARP)) != 0) {
-        return route::NeighbourState::Reachable;
-    }
-    if ((nud & (NUD_STALE | NUD_DELAY | NUD_PROBE)) != 0) {
-        return route::NeighbourState::Stale;
-    }
-    if ((nud & NUD_INCOMPLETE) != 0) {
-        return route::NeighbourState::Resolving;
-    }
-    if ((nud & NUD_FAILED) != 0) {
-        return route::NeighbourState::Failed;
-    }
-    return std::nullopt;  // NUD_NONE: made, never asked
-}
-
 }  // namespace
 
 struct NetlinkMirror::Impl {
@@ -96,8 +65,7 @@ struct NetlinkMirror::Impl {
     nl_sock* hearing = nullptr;  // notifications
     nl_sock* asking = nullptr;   // dumps
     nl_sock* nudging = nullptr;  // requests to resolve, whose refusals nobody waits for
-    std::vector<Twin> twins;
-    std::unordered_map<int, NicPortId> port_of;  // by interface index
+    TwinsByIndex twins_by_index;
     std::unordered_map<uint8_t, int> ifindex_of;
 
     std::unordered_map<NeighbourKey, route::Neighbour, NeighbourKeyHash> neighbours;
@@ -126,11 +94,8 @@ struct NetlinkMirror::Impl {
     Status read_links();
 
     void take_message(const nlmsghdr* message);
-    void take_link(const nlmsghdr* message);
-    // The key of the entry that the message is about; empty where it is none of ours.
-    std::optional<NeighbourKey> take_neighbour(const nlmsghdr* message);
-    std::optional<route::Route> read_route(const nlmsghdr* message) const;
-    std::optional<route::LocalAddress> read_local_address(const nlmsghdr* message) const;
+    void take_link(const LinkFact& fact);
+    void take_neighbour(const NeighbourFact& fact);
     void forget_neighbour(const NeighbourKey& key);
     bool hear();
     void ask_kernel(NicPortId port, const IpAddr& address);
@@ -203,7 +168,7 @@ Status NetlinkMirror::Impl::read_routes_and_addresses(bool& changed) {
         route_header.rtm_family = static_cast<unsigned char>(family);
         route_header.rtm_table = RT_TABLE_MAIN;
         auto done = dump(RTM_GETROUTE, route_header, [&](const nlmsghdr* message) {
-            if (auto route = read_route(message)) {
+            if (auto route = route_in(message, twins_by_index)) {
                 routes.push_back(*route);
             }
         });
@@ -211,7 +176,7 @@ Status NetlinkMirror::Impl::read_routes_and_addresses(bool& changed) {
         address_header.ifa_family = static_cast<unsigned char>(family);
         if (done) {
             done = dump(RTM_GETADDR, address_header, [&](const nlmsghdr* message) {
-                if (auto address = read_local_address(message)) {
+                if (auto address = address_in(message, twins_by_index)) {
                     addresses.push_back(*address);
                 }
             });
@@ -238,8 +203,9 @@ Status NetlinkMirror::Impl::read_neighbours() {
     header.ndm_family = AF_UNSPEC;
     std::unordered_set<NeighbourKey, NeighbourKeyHash> seen;
     auto done = dump(RTM_GETNEIGH, header, [&](const nlmsghdr* message) {
-        if (const auto key = take_neighbour(message)) {
-            seen.insert(*key);
+        if (const auto fact = neighbour_in(message, twins_by_index)) {
+            take_neighbour(*fact);
+            seen.insert({fact->port, fact->address});
         }
     });
     if (!done) {
@@ -261,7 +227,7 @@ Status NetlinkMirror::Impl::read_neighbours() {
 Status NetlinkMirror::Impl::read_links() {
     ifinfomsg header{};
     header.ifi_family = AF_UNSPEC;
-    return dump(RTM_GETLINK, header, [&](const nlmsghdr* message) { take_link(message); });
+    return dump(RTM_GETLINK, header, [&](const nlmsghdr* message) { take_message(message); });
 }
 
 Status NetlinkMirror::Impl::read_everything() {
@@ -277,102 +243,12 @@ Status NetlinkMirror::Impl::read_everything() {
     return done;
 }
 
-// Only unicast routes of the main table through a twin. Flags that say "not now" count hop by hop.
-std::optional<route::Route> NetlinkMirror::Impl::read_route(const nlmsghdr* message) const {
-    const auto* facts = static_cast<const rtmsg*>(nlmsg_data(message));
-    std::array<nlattr*, RTA_MAX + 1> attributes{};
-    if (message->nlmsg_type != RTM_NEWROUTE || facts->rtm_type != RTN_UNICAST || facts->rtm_tos != 0 ||
-        (facts->rtm_flags & RTM_F_CLONED) != 0 ||
-        nlmsg_parse(const_cast<nlmsghdr*>(message), sizeof(rtmsg), attributes.data(), RTA_MAX, nullptr) != 0) {
-        return std::nullopt;
-    }
-    const uint32_t table = attributes[RTA_TABLE] != nullptr ? nla_get_u32(attributes[RTA_TABLE]) : facts->rtm_table;
-    if (table != RT_TABLE_MAIN) {
-        return std::nullopt;
-    }
-    route::Route route;
-    const IpAddr any = facts->rtm_family == AF_INET ? IpAddr::v4(0, 0, 0, 0) : IpAddr();
-    auto prefix = Prefix::make(read_address(facts->rtm_family, attributes[RTA_DST]).value_or(any), facts->rtm_dst_len);
-    if (!prefix) {
-        return std::nullopt;
-    }
-    route.destination = *prefix;
-    route.metric = attributes[RTA_PRIORITY] != nullptr ? nla_get_u32(attributes[RTA_PRIORITY]) : 0;
-
-    // The gateway of a hop: of the route's own family, or an IPv6 address for an IPv4 route (RFC 5549's RTA_VIA).
-    const auto gateway_of = [&](const std::array<nlattr*, RTA_MAX + 1>& hop) -> std::optional<IpAddr> {
-        if (hop[RTA_GATEWAY] != nullptr) {
-            return read_address(facts->rtm_family, hop[RTA_GATEWAY]);
-        }
-        if (hop[RTA_VIA] != nullptr && nla_len(hop[RTA_VIA]) > static_cast<int>(sizeof(rtvia))) {
-            const auto* via = static_cast<const rtvia*>(nla_data(hop[RTA_VIA]));
-            return read_address(via->rtvia_family, via->rtvia_addr, static_cast<size_t>(nla_len(hop[RTA_VIA])) - sizeof(rtvia));
-        }
-        return std::nullopt;
-    };
-
-    if (attributes[RTA_MULTIPATH] == nullptr) {
-        const auto port = attributes[RTA_OIF] == nullptr ? port_of.end() : port_of.find(static_cast<int>(nla_get_u32(attributes[RTA_OIF])));
-        if (port == port_of.end() || (facts->rtm_flags & RTNH_F_DEAD) != 0) {
-            return std::nullopt;
-        }
-        route.egress = port->second;
-        route.gateway = gateway_of(attributes);
-        return route;
-    }
-    const auto* hop = static_cast<const rtnexthop*>(nla_data(attributes[RTA_MULTIPATH]));
-    for (int left = nla_len(attributes[RTA_MULTIPATH]); RTNH_OK(hop, left);
-         left -= static_cast<int>(NLMSG_ALIGN(hop->rtnh_len)), hop = RTNH_NEXT(hop)) {
-        const auto port = port_of.find(hop->rtnh_ifindex);
-        if (port == port_of.end() || (hop->rtnh_flags & RTNH_F_DEAD) != 0) {
-            continue;
-        }
-        std::array<nlattr*, RTA_MAX + 1> hop_attributes{};
-        auto* const first = reinterpret_cast<nlattr*>(RTNH_DATA(const_cast<rtnexthop*>(hop)));
-        if (nla_parse(hop_attributes.data(), RTA_MAX, first, hop->rtnh_len - static_cast<int>(RTNH_LENGTH(0)), nullptr) != 0) {
-            continue;
-        }
-        route.egress = port->second;
-        route.gateway = gateway_of(hop_attributes);
-        return route;
-    }
-    return std::nullopt;
-}
-
-std::optional<route::LocalAddress> NetlinkMirror::Impl::read_local_address(const nlmsghdr* message) const {
-    const auto* facts = static_cast<const ifaddrmsg*>(nlmsg_data(message));
-    std::array<nlattr*, IFA_MAX + 1> attributes{};
-    const auto port = port_of.find(static_cast<int>(facts->ifa_index));
-    if (message->nlmsg_type != RTM_NEWADDR || port == port_of.end() ||
-        nlmsg_parse(const_cast<nlmsghdr*>(message), sizeof(ifaddrmsg), attributes.data(), IFA_MAX, nullptr) != 0) {
-        return std::nullopt;
-    }
-    // On a point-to-point address IFA_ADDRESS is the peer's; IFA_LOCAL is ours wherever it is given.
-    const nlattr* own = attributes[IFA_LOCAL] != nullptr ? attributes[IFA_LOCAL] : attributes[IFA_ADDRESS];
-    const auto address = read_address(facts->ifa_family, own);
-    if (!address) {
-        return std::nullopt;
-    }
-    return route::LocalAddress{port->second, *address, facts->ifa_prefixlen};
-}
-
-void NetlinkMirror::Impl::take_link(const nlmsghdr* message) {
-    const auto* facts = static_cast<const ifinfomsg*>(nlmsg_data(message));
-    const auto port = port_of.find(facts->ifi_index);
-    std::array<nlattr*, IFLA_MAX + 1> attributes{};
-    if (port == port_of.end() || facts->ifi_family != AF_UNSPEC ||
-        nlmsg_parse(const_cast<nlmsghdr*>(message), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) != 0) {
-        return;
-    }
-    const auto entry = std::ranges::find(state.ports, port->second, &route::EgressPort::id);
+void NetlinkMirror::Impl::take_link(const LinkFact& fact) {
+    const auto entry = std::ranges::find(state.ports, fact.port, &route::EgressPort::id);
     route::EgressPort now = *entry;
-    now.link_up = message->nlmsg_type == RTM_NEWLINK && (facts->ifi_flags & IFF_UP) != 0 && (facts->ifi_flags & IFF_RUNNING) != 0;
-    if (attributes[IFLA_MTU] != nullptr) {
-        now.mtu = static_cast<uint16_t>(std::min<uint32_t>(nla_get_u32(attributes[IFLA_MTU]), UINT16_MAX));
-    }
-    if (attributes[IFLA_ADDRESS] != nullptr && nla_len(attributes[IFLA_ADDRESS]) == static_cast<int>(sizeof(MacAddr))) {
-        std::memcpy(now.mac.bytes.data(), nla_data(attributes[IFLA_ADDRESS]), sizeof(MacAddr));
-    }
+    now.link_up = fact.up;
+    now.mtu = fact.mtu.value_or(now.mtu);
+    now.mac = fact.mac.value_or(now.mac);
     if (now != *entry) {
         *entry = now;
         pending.forwarding = true;
@@ -389,85 +265,52 @@ void NetlinkMirror::Impl::forget_neighbour(const NeighbourKey& key) {
     }
 }
 
-std::optional<NeighbourKey> NetlinkMirror::Impl::take_neighbour(const nlmsghdr* message) {
-    const auto* facts = static_cast<const ndmsg*>(nlmsg_data(message));
-    const auto port = port_of.find(facts->ndm_ifindex);
-    std::array<nlattr*, NDA_MAX + 1> attributes{};
-    if (port == port_of.end() || (facts->ndm_flags & NTF_PROXY) != 0 ||
-        nlmsg_parse(const_cast<nlmsghdr*>(message), sizeof(ndmsg), attributes.data(), NDA_MAX, nullptr) != 0) {
-        return std::nullopt;
-    }
-    const auto address = read_address(facts->ndm_family, attributes[NDA_DST]);
-    // The kernel keeps NOARP entries for the multicast groups that it sends to; no unicast packet goes there.
-    if (!address || address->is_multicast()) {
-        return std::nullopt;
-    }
-    const NeighbourKey key{port->second, *address};
-    const auto nud = read_state(facts->ndm_state);
-    if (message->nlmsg_type == RTM_DELNEIGH || !nud) {
+void NetlinkMirror::Impl::take_neighbour(const NeighbourFact& fact) {
+    const NeighbourKey key{fact.port, fact.address};
+    if (!fact.state) {
         forget_neighbour(key);
-        return key;
+        return;
     }
     route::Neighbour now;
-    now.port = port->second;
-    now.address = *address;
-    now.state = *nud;
-    if (attributes[NDA_LLADDR] != nullptr && nla_len(attributes[NDA_LLADDR]) == static_cast<int>(sizeof(MacAddr))) {
-        std::memcpy(now.mac.bytes.data(), nla_data(attributes[NDA_LLADDR]), sizeof(MacAddr));
-    } else if (now.is_usable()) {
-        return key;  // a broadcast entry, or a device without link addresses: nothing to send to
+    now.port = fact.port;
+    now.address = fact.address;
+    now.state = *fact.state;
+    now.mac = fact.mac.value_or(MacAddr{});
+    if (now.is_usable() && !fact.mac) {
+        return;  // a device without link addresses: nothing to write into an Ethernet header
     }
     const auto known = neighbours.find(key);
     if (known == neighbours.end()) {
         if (free_ids.empty()) {
             if (!told_full) {
                 tell(NoticeLevel::Warning, "more than " + std::to_string(limits::kNeighboursMax) +
-                                               " neighbours on the twins: " + address->to_string() + " and others cannot be reached");
+                                               " neighbours on the twins: " + fact.address.to_string() + " and others cannot be reached");
                 told_full = true;
             }
-            return key;
+            return;
         }
         now.id = NeighbourId{free_ids.front()};
         free_ids.pop_front();
         neighbours.emplace(key, now);
         pending.forwarding = true;
-        return key;
+        return;
     }
     now.id = known->second.id;
     if (now == known->second) {
-        return key;
+        return;
     }
     const bool forwards_alike = now.is_usable() == known->second.is_usable() && (!now.is_usable() || now.mac == known->second.mac);
     (forwards_alike ? pending.states : pending.forwarding) = true;
     known->second = now;
-    return key;
 }
 
 void NetlinkMirror::Impl::take_message(const nlmsghdr* message) {
-    switch (message->nlmsg_type) {
-        case RTM_NEWLINK:
-        case RTM_DELLINK:
-            take_link(message);
-            break;
-        case RTM_NEWNEIGH:
-        case RTM_DELNEIGH:
-            take_neighbour(message);
-            break;
-        case RTM_NEWADDR:
-        case RTM_DELADDR: {
-            const auto* facts = static_cast<const ifaddrmsg*>(nlmsg_data(message));
-            routes_dirty = routes_dirty || port_of.contains(static_cast<int>(facts->ifa_index));
-            break;
-        }
-        case RTM_NEWROUTE:
-        case RTM_DELROUTE: {
-            const auto* facts = static_cast<const rtmsg*>(nlmsg_data(message));
-            // RT_TABLE_COMPAT stands for numbers above 255, which the main table's is not.
-            routes_dirty = routes_dirty || facts->rtm_table == RT_TABLE_MAIN;
-            break;
-        }
-        default:
-            break;
+    if (const auto link = link_in(message, twins_by_index)) {
+        take_link(*link);
+    } else if (const auto neighbour = neighbour_in(message, twins_by_index)) {
+        take_neighbour(*neighbour);
+    } else if (touches_routes(message, twins_by_index)) {
+        routes_dirty = true;
     }
 }
 
@@ -522,7 +365,6 @@ void NetlinkMirror::Impl::ask_kernel(NicPortId port, const IpAddr& address) {
 Result<std::unique_ptr<NetlinkMirror>> NetlinkMirror::open(const std::vector<Twin>& twins, const NoticeSink& sink) {
     auto impl = std::make_unique<Impl>();
     impl->sink = sink;
-    impl->twins = twins;
     for (uint32_t id = 0; id < limits::kNeighboursMax; ++id) {
         impl->free_ids.push_back(id);
     }
@@ -531,7 +373,7 @@ Result<std::unique_ptr<NetlinkMirror>> NetlinkMirror::open(const std::vector<Twi
         if (index == 0) {
             return fail(Errc::NotFound, "twin " + twin.name + ": no such interface");
         }
-        impl->port_of[static_cast<int>(index)] = twin.port;
+        impl->twins_by_index[static_cast<int>(index)] = twin.port;
         impl->ifindex_of[twin.port.value] = static_cast<int>(index);
         route::EgressPort port;
         port.id = twin.port;

@@ -4,7 +4,8 @@
 // Neighbours and links are followed message by message. Routes and addresses are read anew after any change to them: the kernel
 // does not announce every loss (a link that goes down takes its IPv4 routes with it in silence, a replaced route is not said to be gone),
 // and rebuilding the lookup table costs as much as the reading. A change after silence is taken up at once, and then
-// every 10 ms at most, so that a routing daemon's thousand messages are a few new tables. When the kernel says that messages were lost (ENOBUFS), everything is read anew.
+// every 10 ms at most, so that a routing daemon's thousand messages are a few new tables. When the kernel says that messages were lost
+// (ENOBUFS), everything is read anew.
 #pragma once
 
 #include <chrono>

@@ -1,0 +1,216 @@
+#include "drivers/netlink_messages.hpp"
+
+#include <linux/neighbour.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+
+namespace penstock::drivers {
+namespace {
+
+// The attributes behind a message's fixed header, by type.
+template <typename Header, int TypeMax>
+struct Message {
+    const Header* facts = nullptr;
+    std::array<nlattr*, TypeMax + 1> attributes{};
+
+    // False for a message too short for its header, or with attributes that overrun it.
+    bool read(const nlmsghdr* message) {
+        // libnl reads only, though it asks for a pointer that may be written through.
+        auto* const writable = const_cast<nlmsghdr*>(message);
+        if (nlmsg_parse(writable, sizeof(Header), attributes.data(), TypeMax, nullptr) != 0) {
+            return false;
+        }
+        facts = static_cast<const Header*>(nlmsg_data(message));
+        return true;
+    }
+    [[nodiscard]] const nlattr* operator[](int type) const { return attributes[static_cast<size_t>(type)]; }
+};
+
+std::optional<uint32_t> read_u32(const nlattr* attribute) {
+    if (attribute == nullptr || nla_len(attribute) < static_cast<int>(sizeof(uint32_t))) {
+        return std::nullopt;
+    }
+    return load<uint32_t>(nla_data(attribute));
+}
+
+std::optional<IpAddr> read_address(int family, const void* bytes, size_t length) {
+    if (family == AF_INET && length == 4) {
+        return IpAddr::v4(load<Be32>(bytes));
+    }
+    if (family == AF_INET6 && length == 16) {
+        return IpAddr::v6(load<std::array<uint8_t, 16>>(bytes));
+    }
+    return std::nullopt;
+}
+
+std::optional<IpAddr> read_address(int family, const nlattr* attribute) {
+    return attribute == nullptr ? std::nullopt : read_address(family, nla_data(attribute), static_cast<size_t>(nla_len(attribute)));
+}
+
+std::optional<MacAddr> read_mac(const nlattr* attribute) {
+    if (attribute == nullptr || nla_len(attribute) != static_cast<int>(sizeof(MacAddr))) {
+        return std::nullopt;
+    }
+    return MacAddr{load<std::array<uint8_t, 6>>(nla_data(attribute))};
+}
+
+// NUD_DELAY and NUD_PROBE are a stale entry that is being re-confirmed; its MAC serves meanwhile. NUD_NONE: made, never asked.
+std::optional<route::NeighbourState> read_state(uint16_t nud) {
+    if ((nud & (NUD_REACHABLE | NUD_PERMANENT | NUD_NOARP)) != 0) {
+        return route::NeighbourState::Reachable;
+    }
+    if ((nud & (NUD_STALE | NUD_DELAY | NUD_PROBE)) != 0) {
+        return route::NeighbourState::Stale;
+    }
+    if ((nud & NUD_INCOMPLETE) != 0) {
+        return route::NeighbourState::Resolving;
+    }
+    if ((nud & NUD_FAILED) != 0) {
+        return route::NeighbourState::Failed;
+    }
+    return std::nullopt;
+}
+
+// The gateway of a hop: of the route's own family, or an IPv6 address for an IPv4 route (RFC 8950; RTA_VIA).
+std::optional<IpAddr> read_gateway(int family, const nlattr* gateway, const nlattr* via) {
+    if (gateway != nullptr) {
+        return read_address(family, gateway);
+    }
+    if (via != nullptr && nla_len(via) > static_cast<int>(sizeof(rtvia))) {
+        const auto* facts = static_cast<const rtvia*>(nla_data(via));
+        return read_address(facts->rtvia_family, facts->rtvia_addr, static_cast<size_t>(nla_len(via)) - sizeof(rtvia));
+    }
+    return std::nullopt;
+}
+
+struct Hop {
+    NicPortId egress;
+    std::optional<IpAddr> gateway;
+};
+
+std::optional<Hop> first_hop_on_a_twin(int family, const nlattr* multipath, const TwinsByIndex& twins) {
+    const auto* hop = static_cast<const rtnexthop*>(nla_data(multipath));
+    int left = nla_len(multipath);
+    while (left >= static_cast<int>(sizeof(rtnexthop)) && hop->rtnh_len >= sizeof(rtnexthop) && hop->rtnh_len <= left) {
+        const auto twin = twins.find(hop->rtnh_ifindex);
+        if (twin != twins.end() && (hop->rtnh_flags & RTNH_F_DEAD) == 0) {
+            std::array<nlattr*, RTA_MAX + 1> attributes{};
+            auto* const first = reinterpret_cast<nlattr*>(RTNH_DATA(const_cast<rtnexthop*>(hop)));
+            if (nla_parse(attributes.data(), RTA_MAX, first, hop->rtnh_len - static_cast<int>(RTNH_LENGTH(0)), nullptr) == 0) {
+                return Hop{twin->second, read_gateway(family, attributes[RTA_GATEWAY], attributes[RTA_VIA])};
+            }
+        }
+        left -= static_cast<int>(RTNH_ALIGN(hop->rtnh_len));
+        hop = RTNH_NEXT(hop);
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex& twins) {
+    Message<rtmsg, RTA_MAX> read;
+    if (message->nlmsg_type != RTM_NEWROUTE || !read.read(message)) {
+        return std::nullopt;
+    }
+    const rtmsg& facts = *read.facts;
+    const bool is_ip = facts.rtm_family == AF_INET || facts.rtm_family == AF_INET6;
+    // Cloned entries are a destination's cached path MTU, not routes.
+    if (!is_ip || facts.rtm_type != RTN_UNICAST || facts.rtm_tos != 0 || (facts.rtm_flags & RTM_F_CLONED) != 0 ||
+        read_u32(read[RTA_TABLE]).value_or(facts.rtm_table) != RT_TABLE_MAIN) {
+        return std::nullopt;
+    }
+    const IpAddr any = facts.rtm_family == AF_INET ? IpAddr::v4(0, 0, 0, 0) : IpAddr();
+    const auto destination = Prefix::make(read_address(facts.rtm_family, read[RTA_DST]).value_or(any), facts.rtm_dst_len);
+    if (!destination) {
+        return std::nullopt;
+    }
+    std::optional<Hop> hop;
+    if (read[RTA_MULTIPATH] != nullptr) {
+        hop = first_hop_on_a_twin(facts.rtm_family, read[RTA_MULTIPATH], twins);
+    } else if (const auto device = read_u32(read[RTA_OIF]); device && (facts.rtm_flags & RTNH_F_DEAD) == 0) {
+        if (const auto twin = twins.find(static_cast<int>(*device)); twin != twins.end()) {
+            hop = Hop{twin->second, read_gateway(facts.rtm_family, read[RTA_GATEWAY], read[RTA_VIA])};
+        }
+    }
+    if (!hop) {
+        return std::nullopt;
+    }
+    return route::Route{*destination, hop->egress, hop->gateway, read_u32(read[RTA_PRIORITY]).value_or(0)};
+}
+
+std::optional<route::LocalAddress> address_in(const nlmsghdr* message, const TwinsByIndex& twins) {
+    Message<ifaddrmsg, IFA_MAX> read;
+    if (message->nlmsg_type != RTM_NEWADDR || !read.read(message)) {
+        return std::nullopt;
+    }
+    const auto twin = twins.find(static_cast<int>(read.facts->ifa_index));
+    // On a point-to-point address IFA_ADDRESS is the peer's; IFA_LOCAL is ours wherever it is given.
+    const auto address = read_address(read.facts->ifa_family, read[IFA_LOCAL] != nullptr ? read[IFA_LOCAL] : read[IFA_ADDRESS]);
+    if (twin == twins.end() || !address) {
+        return std::nullopt;
+    }
+    return route::LocalAddress{twin->second, *address, read.facts->ifa_prefixlen};
+}
+
+std::optional<NeighbourFact> neighbour_in(const nlmsghdr* message, const TwinsByIndex& twins) {
+    Message<ndmsg, NDA_MAX> read;
+    if ((message->nlmsg_type != RTM_NEWNEIGH && message->nlmsg_type != RTM_DELNEIGH) || !read.read(message)) {
+        return std::nullopt;
+    }
+    const auto twin = twins.find(read.facts->ndm_ifindex);
+    const auto address = read_address(read.facts->ndm_family, read[NDA_DST]);
+    // The kernel keeps entries for the multicast groups that it sends to; no unicast packet goes there.
+    if (twin == twins.end() || !address || address->is_multicast() || (read.facts->ndm_flags & NTF_PROXY) != 0) {
+        return std::nullopt;
+    }
+    NeighbourFact fact{twin->second, *address, std::nullopt, read_mac(read[NDA_LLADDR])};
+    if (message->nlmsg_type == RTM_NEWNEIGH) {
+        fact.state = read_state(read.facts->ndm_state);
+    }
+    return fact;
+}
+
+std::optional<LinkFact> link_in(const nlmsghdr* message, const TwinsByIndex& twins) {
+    Message<ifinfomsg, IFLA_MAX> read;
+    if ((message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK) || !read.read(message)) {
+        return std::nullopt;
+    }
+    const auto twin = twins.find(read.facts->ifi_index);
+    // A bridge says RTM_DELLINK with family AF_BRIDGE when a port leaves it; the interface itself lives on.
+    if (twin == twins.end() || read.facts->ifi_family != AF_UNSPEC) {
+        return std::nullopt;
+    }
+    LinkFact fact{twin->second, false, std::nullopt, read_mac(read[IFLA_ADDRESS])};
+    fact.up = message->nlmsg_type == RTM_NEWLINK && (read.facts->ifi_flags & IFF_UP) != 0 && (read.facts->ifi_flags & IFF_RUNNING) != 0;
+    if (const auto mtu = read_u32(read[IFLA_MTU])) {
+        fact.mtu = static_cast<uint16_t>(std::min<uint32_t>(*mtu, UINT16_MAX));
+    }
+    return fact;
+}
+
+bool touches_routes(const nlmsghdr* message, const TwinsByIndex& twins) {
+    switch (message->nlmsg_type) {
+        case RTM_NEWADDR:
+        case RTM_DELADDR: {
+            Message<ifaddrmsg, IFA_MAX> read;
+            return read.read(message) && twins.contains(static_cast<int>(read.facts->ifa_index));
+        }
+        case RTM_NEWROUTE:
+        case RTM_DELROUTE: {
+            Message<rtmsg, RTA_MAX> read;
+            return read.read(message) && read_u32(read[RTA_TABLE]).value_or(read.facts->rtm_table) == RT_TABLE_MAIN;
+        }
+        default:
+            return false;
+    }
+}
+
+}  // namespace penstock::drivers
