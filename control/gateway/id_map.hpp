@@ -28,6 +28,8 @@ class IdPool {
         const auto found = ids_.find(key);
         return found != ids_.end() && slots_[found->second].live ? std::optional(IdType{found->second}) : std::nullopt;
     }
+    // Ids in use now.
+    [[nodiscard]] uint32_t live() const noexcept { return live_; }
     // Keys that can still be added.
     [[nodiscard]] uint32_t room() const noexcept { return capacity_ - live_; }
 

@@ -1,0 +1,102 @@
+#include "control/gateway/control_loop.hpp"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "control/log/log.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+constexpr int kSleepMaxMs = 10;  // TwinIo sleeps 2 ms at most; this only bounds a change of its mind
+constexpr auto kHousekeeping = std::chrono::seconds(1);
+// A next hop counts as used if a worker sent to it this recently. Linux leaves an entry reachable for 15 to 45 s and stale ones usable for
+// a minute more, so one look a second over the last ten is soon enough.
+constexpr uint64_t kUsedWithinMs = 10'000;
+// Resolutions asked of the kernel in one round; the rest waits in the workers' ring for the next, a few milliseconds later.
+constexpr int kResolutionsPerRound = 256;
+
+}  // namespace
+
+Result<StopSignals> StopSignals::block() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) {
+        return fail(Errc::Internal, "signals cannot be blocked");
+    }
+    std::signal(SIGPIPE, SIG_IGN);  // a client that hangs up is an error of a write, not the end of the gateway
+    const int fd = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (fd < 0) {
+        return fail(Errc::Internal, std::string("signalfd: ") + std::strerror(errno));
+    }
+    return StopSignals(fd);
+}
+
+StopSignals::~StopSignals() {
+    if (fd_ >= 0) {
+        ::close(fd_);
+    }
+}
+
+int StopSignals::take() noexcept {
+    signalfd_siginfo info{};
+    return ::read(fd_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info)) ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+int ControlLoop::run() {
+    auto next_housekeeping = Clock::now();
+    for (;;) {
+        twin_io.poll_once(kSleepMaxMs);
+        if (const int signal = signals.take(); signal != 0) {
+            return signal;
+        }
+        const auto now = Clock::now();
+        hear_linux(now);
+        for (int i = 0; i < kResolutionsPerRound; ++i) {
+            const auto request = workers.take_neighbour_request();
+            if (!request) {
+                break;
+            }
+            mirror.resolve(request->egress, request->address, now);
+        }
+        if (now >= next_housekeeping) {
+            next_housekeeping = now + kHousekeeping;
+            look_after_neighbours(now);
+            follow_links();
+        }
+    }
+}
+
+void ControlLoop::hear_linux(Clock::time_point now) {
+    const drivers::MirrorChange change = mirror.poll(now);
+    if (change.any()) {
+        reconciler.mirrored(std::make_shared<const drivers::MirroredState>(mirror.state()), change.forwarding);
+    }
+}
+
+// The kernel sees no flow traffic, so to it a busy next hop looks unused: say that it is used, before it is forgotten.
+void ControlLoop::look_after_neighbours(Clock::time_point now) {
+    const worker::Inspector inspector = workers.inspect();
+    for (const route::Neighbour& neighbour : mirror.state().neighbours) {
+        if (neighbour.state == route::NeighbourState::Stale) {
+            const auto idle = inspector.neighbour_idle_ms(neighbour.id);
+            if (idle && *idle <= kUsedWithinMs) {
+                mirror.confirm(neighbour, now);
+            }
+        }
+    }
+}
+
+void ControlLoop::follow_links() {
+    for (size_t i = 0; i < ports.size(); ++i) {
+        twins[i]->set_carrier(ports[i]->link_up());
+    }
+}
+
+}  // namespace penstock::gateway

@@ -1,0 +1,312 @@
+#include "control/gateway/daemon.hpp"
+
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "control/gateway/metrics_reading.hpp"
+#include "control/log/log.hpp"
+#include "drivers/device_string.hpp"
+#include "drivers/host_facts.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+// The drivers room logs nothing itself.
+void to_log(drivers::NoticeLevel level, std::string_view text) {
+    auto& logger = log::get("drivers");
+    switch (level) {
+        case drivers::NoticeLevel::Debug:
+            logger.debug("{}", text);
+            break;
+        case drivers::NoticeLevel::Info:
+            logger.info("{}", text);
+            break;
+        case drivers::NoticeLevel::Warning:
+            logger.warn("{}", text);
+            break;
+        case drivers::NoticeLevel::Error:
+            logger.error("{}", text);
+            break;
+    }
+}
+
+std::vector<TwinAddresses> twin_addresses(const std::vector<PortOption>& ports) {
+    std::vector<TwinAddresses> out;
+    for (const PortOption& port : ports) {
+        TwinAddresses& twin = out.emplace_back();
+        twin.name = port.twin;
+        for (const auto& address : port.addresses) {
+            twin.configured.push_back(address.address);
+        }
+    }
+    return out;
+}
+
+}  // namespace
+
+// The workers' side of the twins' I/O.
+class Daemon::TwinPorts final : public drivers::TwinIoPorts {
+ public:
+    explicit TwinPorts(worker::WorkerSet& workers) : workers_(workers) {}
+    size_t take_punted(NicPortId port, std::span<rte_mbuf*> out) override { return workers_.take_punted(port, out); }
+    size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames) override { return workers_.send_from_host(port, frames); }
+    void count_host_drop(DropReason reason, uint64_t packets) override { workers_.count_host_drop(reason, packets); }
+
+ private:
+    worker::WorkerSet& workers_;
+};
+
+Daemon::Daemon(Options options) : options_(std::move(options)) {}
+
+// Calls end before what they look at; the workers stop before the ports that they poll.
+Daemon::~Daemon() {
+    if (reconciler_) {
+        reconciler_->set_identity_listener(nullptr);
+    }
+    exporter_.reset();
+    server_.reset();
+    if (reconciler_) {
+        reconciler_->stop();
+    }
+    if (workers_) {
+        workers_->stop();
+    }
+    for (auto& port : ports_) {
+        port->stop();
+    }
+}
+
+Status Daemon::catch_signals() {
+    auto signals = StopSignals::block();
+    if (!signals) {
+        return std::unexpected(std::move(signals.error()));
+    }
+    signals_.emplace(std::move(*signals));
+    return {};
+}
+
+Status Daemon::lock_sockets() {
+    for (const ListenAddress& address : options_.listen) {
+        if (!address.is_unix()) {
+            continue;
+        }
+        auto lock = drivers::PortLock::acquire(address.path + ".lock", "socket " + address.path);
+        if (!lock) {
+            return std::unexpected(std::move(lock.error()));
+        }
+        socket_locks_.push_back(std::move(*lock));
+    }
+    return {};
+}
+
+Status Daemon::start_eal() {
+    auto cores = plan_cores(options_.cores, drivers::allowed_cpus());
+    if (!cores) {
+        return std::unexpected(std::move(cores.error()));
+    }
+    cores_ = std::move(*cores);
+    if (!cores_.remark.empty()) {
+        log::get("control").warn("{}", cores_.remark);
+    }
+    drivers::EalOptions eal{.worker_cpus = cores_.worker_cpus,
+                            .main_cpu = cores_.main_cpu,
+                            .memory_mb = options_.memory_mb,
+                            .no_huge = options_.no_huge,
+                            .sink = to_log};
+    for (const PortOption& port : options_.ports) {
+        const auto device = drivers::DeviceString::parse(port.device);
+        if (device && device->is_pci) {
+            eal.pci_allow.push_back(device->name);
+        }
+    }
+    auto started = drivers::Eal::start(std::move(eal));
+    if (!started) {
+        return std::unexpected(std::move(started.error()));
+    }
+    eal_ = std::move(*started);
+    log::get("control").info("memory: {}", eal_->memory_description());
+    return {};
+}
+
+Status Daemon::open_ports() {
+    const auto workers = static_cast<unsigned>(cores_.worker_cpus.size());
+    int some_socket = -1;  // a port that belongs to no NUMA node takes its buffers where another one does
+    for (const PortOption& option : options_.ports) {
+        const NicPortId id{static_cast<uint8_t>(ports_.size())};
+        auto port = drivers::NicPort::probe(id,
+                                            {.device = option.device,
+                                             .twin_name = option.twin,
+                                             .addresses = option.addresses,
+                                             .mtu = option.mtu,
+                                             .rx_queues = workers,
+                                             .tx_queues = workers},
+                                            to_log);
+        if (!port) {
+            return std::unexpected(std::move(port.error()));
+        }
+        some_socket = std::max(some_socket, (*port)->facts().socket);
+        ports_.push_back(std::move(*port));
+    }
+    const auto socket_of = [&](const drivers::NicPort& port) { return port.facts().socket < 0 ? some_socket : port.facts().socket; };
+    std::map<int, drivers::MempoolDemand> demands;
+    for (const auto& port : ports_) {
+        drivers::MempoolDemand& demand = demands[socket_of(*port)];
+        port->add_demand(demand);
+        demand.workers = workers;  // each one may hold buffers of every port
+    }
+    for (const auto& [socket, demand] : demands) {
+        if (auto added = pools_.add(socket, demand); !added) {
+            return added;
+        }
+    }
+    for (const auto& port : ports_) {
+        if (auto configured = port->configure(pools_.on(socket_of(*port)), workers); !configured) {
+            return configured;
+        }
+        const auto& facts = port->facts();
+        log::get("drivers").info("port {} is {} ({}): {} receive and {} transmit queues, MTU {}, steering: {}", facts.id.value, facts.name,
+                                 facts.driver, facts.rx_queues, facts.tx_queues, facts.mtu, facts.steering.reason);
+    }
+    return {};
+}
+
+Status Daemon::open_twins() {
+    std::vector<drivers::NetlinkMirror::Twin> names;
+    for (const auto& port : ports_) {
+        const auto& wanted = port->options();
+        auto twin = drivers::TapTwin::open(
+            {.name = wanted.twin_name, .mac = port->facts().mac, .mtu = port->facts().mtu, .addresses = wanted.addresses});
+        if (!twin) {
+            return std::unexpected(std::move(twin.error()));
+        }
+        names.push_back({port->facts().id, (*twin)->name()});
+        twins_.push_back(std::move(*twin));
+    }
+    auto mirror = drivers::NetlinkMirror::open(names, to_log);
+    if (!mirror) {
+        return std::unexpected(std::move(mirror.error()));
+    }
+    mirror_ = std::move(*mirror);
+    return {};
+}
+
+Status Daemon::load_last_good() {
+    const auto ephemeral = drivers::host_ephemeral_range();
+    if (!ephemeral) {
+        return std::unexpected(ephemeral.error());
+    }
+    reconciler_ = std::make_unique<Reconciler>(ReconcilerOptions{.identity = options_.identity,
+                                                                 .twins = twin_addresses(options_.ports),
+                                                                 .snat_addresses = options_.snat_addresses,
+                                                                 .snat_ports = options_.snat_ports,
+                                                                 .host_ephemeral = *ephemeral,
+                                                                 .state_file = options_.state_file});
+    auto& logger = log::get("control");
+    std::optional<LastGood> last_good;
+    if (!options_.state_file.empty()) {
+        auto read = read_last_good(options_.state_file);
+        if (!read) {
+            logger.error("the last good configuration is not usable, starting without one: {}", read.error().what);
+        } else if (*read) {
+            last_good = std::move(**read);
+            logger.info("last good configuration: {} service ports, version {} of {}", last_good->state.services.size(),
+                        last_good->state.version.number, last_good->state.version.source);
+            for (const std::string& why : last_good->refused) {
+                logger.warn("last good configuration: {}", why);
+            }
+        }
+    }
+    initial_ = reconciler_->begin(std::move(last_good), std::make_shared<const drivers::MirroredState>(mirror_->state()));
+    return {};
+}
+
+Status Daemon::start_workers() {
+    worker::WorkerSetOptions options{
+        .lcores = eal_->worker_lcores(), .cpus = eal_->worker_cpus(), .connections_per_worker = options_.connections, .ports = {}};
+    for (const auto& port : ports_) {
+        const auto& facts = port->facts();
+        options.ports.push_back({.id = facts.id,
+                                 .dpdk_port = facts.dpdk_port,
+                                 .rx_queues = facts.rx_queues,
+                                 .tx_queues = facts.tx_queues,
+                                 .flow_stays_on_queue = facts.steering.flow_stays_on_queue,
+                                 .rx_checksum_checked = facts.rx_checksum_checked,
+                                 .mac = facts.mac});
+        if (auto started = port->start(); !started) {
+            return started;
+        }
+    }
+    auto workers = worker::WorkerSet::start(std::move(options), std::move(initial_));
+    if (!workers) {
+        return std::unexpected(std::move(workers.error()));
+    }
+    workers_ = std::move(*workers);
+    return {};
+}
+
+Status Daemon::start_reconciler() {
+    reconciler_->start([this](std::unique_ptr<config::Snapshot> next) { workers_->publish(std::move(next)); });
+    return {};
+}
+
+Status Daemon::start_twin_io() {
+    std::vector<drivers::TwinIo::Twin> twins;
+    for (size_t i = 0; i < ports_.size(); ++i) {
+        twins.push_back({ports_[i]->facts().id, twins_[i].get(), ports_[i]->facts().mtu});
+    }
+    twin_ports_ = std::make_unique<TwinPorts>(*workers_);
+    auto io = drivers::TwinIo::open(std::move(twins), *twin_ports_, pools_.on(ports_.front()->facts().socket));
+    if (!io) {
+        return std::unexpected(std::move(io.error()));
+    }
+    twin_io_ = std::move(*io);
+    for (const int fd : {mirror_->fd(), signals_->fd()}) {
+        if (auto watched = twin_io_->also_wake_on(fd); !watched) {
+            return watched;
+        }
+    }
+    return {};
+}
+
+Status Daemon::serve() {
+    stream_ = std::make_unique<StreamTarget>(*reconciler_);
+    running_ =
+        std::make_unique<Running>(Running{*reconciler_, *stream_, *workers_, ports_, *twin_io_, eal_->memory_description(), started_at_});
+    status_ = std::make_unique<StatusView>(*running_);
+    explain_ = std::make_unique<ExplainView>(*running_);
+    if (!options_.metrics_listen.empty()) {
+        auto exporter = metrics::Exporter::start(options_.metrics_listen, [running = running_.get()] { return read_metrics(*running); });
+        if (!exporter) {
+            return std::unexpected(std::move(exporter.error()));
+        }
+        exporter_ = std::move(*exporter);
+    }
+    rpc::ServerOptions server{.tls_cert = options_.tls_cert,
+                              .tls_key = options_.tls_key,
+                              .tls_client_ca = options_.tls_client_ca,
+                              .tls_admin_names = options_.tls_admin_names,
+                              .socket_group = options_.socket_group};
+    std::string addresses;
+    for (const ListenAddress& address : options_.listen) {
+        (address.is_unix() ? server.unix_paths : server.tcp_addresses).push_back(address.is_unix() ? address.path : address.text);
+        addresses += (addresses.empty() ? "" : ", ") + address.text;
+    }
+    auto started = rpc::Server::start(server, {*stream_, *status_, *explain_});
+    if (!started) {
+        return std::unexpected(std::move(started.error()));
+    }
+    server_ = std::move(*started);
+    reconciler_->set_identity_listener([this] { server_->announce_identity(); });
+    log::get("control").info("gateway {} is ready: {} ports, {} workers, gRPC on {}", options_.identity.gateway_name, ports_.size(),
+                             cores_.worker_cpus.size(), addresses);
+    return {};
+}
+
+void Daemon::run() {
+    ControlLoop loop{*twin_io_, *mirror_, *workers_, *reconciler_, ports_, twins_, *signals_};
+    const int signal = loop.run();
+    log::get("control").info("stopping on {}", sigabbrev_np(signal));
+}
+
+}  // namespace penstock::gateway

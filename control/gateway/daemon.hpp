@@ -1,0 +1,79 @@
+// A gateway from nothing to running and back: the steps of main(), and the owners of everything in between. Members are declared in the
+// order in which they come to life; they die in the opposite one.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "control/gateway/control_loop.hpp"
+#include "control/gateway/explain_view.hpp"
+#include "control/gateway/options.hpp"
+#include "control/gateway/reconciler.hpp"
+#include "control/gateway/running.hpp"
+#include "control/gateway/status_view.hpp"
+#include "control/gateway/stream_target.hpp"
+#include "control/metrics/prometheus.hpp"
+#include "control/rpc/server.hpp"
+#include "dataplane/base/result.hpp"
+#include "dataplane/worker/worker_set.hpp"
+#include "drivers/eal.hpp"
+#include "drivers/mempool.hpp"
+#include "drivers/netlink_mirror.hpp"
+#include "drivers/nic_port.hpp"
+#include "drivers/port_lock.hpp"
+#include "drivers/tap_twin.hpp"
+#include "drivers/twin_io.hpp"
+
+namespace penstock::gateway {
+
+class Daemon {
+ public:
+    explicit Daemon(Options options);
+    ~Daemon();
+    Daemon(const Daemon&) = delete;
+    Daemon& operator=(const Daemon&) = delete;
+
+    // The steps, in this order; each one needs those before it. The first error ends the start.
+    Status catch_signals();     // before any thread exists
+    Status lock_sockets();      // nobody else serves on them
+    Status start_eal();         // memory and lcores; this thread becomes the main one
+    Status open_ports();        // DPDK ports, configured, with their buffers
+    Status open_twins();        // the Linux faces, and what Linux routes through them
+    Status load_last_good();    // the state to begin with
+    Status start_workers();     // packets flow from here on
+    Status start_reconciler();  // states and routes are applied from here on
+    Status start_twin_io();
+    Status serve();  // gRPC and metrics
+
+    // Until a signal comes.
+    void run();
+
+ private:
+    class TwinPorts;
+
+    Options options_;
+    std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
+    std::optional<StopSignals> signals_;
+    std::vector<drivers::PortLock> socket_locks_;
+    CorePlan cores_;
+    std::unique_ptr<drivers::Eal> eal_;
+    drivers::Mempools pools_;
+    std::vector<std::unique_ptr<drivers::NicPort>> ports_;
+    std::vector<std::unique_ptr<drivers::TapTwin>> twins_;
+    std::unique_ptr<drivers::NetlinkMirror> mirror_;
+    std::unique_ptr<Reconciler> reconciler_;
+    std::unique_ptr<config::Snapshot> initial_;
+    std::unique_ptr<worker::WorkerSet> workers_;
+    std::unique_ptr<TwinPorts> twin_ports_;
+    std::unique_ptr<drivers::TwinIo> twin_io_;
+    std::unique_ptr<StreamTarget> stream_;
+    std::unique_ptr<Running> running_;
+    std::unique_ptr<StatusView> status_;
+    std::unique_ptr<ExplainView> explain_;
+    std::unique_ptr<rpc::Server> server_;
+    std::unique_ptr<metrics::Exporter> exporter_;
+};
+
+}  // namespace penstock::gateway

@@ -1,0 +1,49 @@
+#include "control/gateway/explain_view.hpp"
+
+#include "control/rpc/convert.hpp"
+
+namespace penstock::gateway {
+
+Result<v1::Explanation> ExplainView::explain(const rpc::ExplainQuestion& question) const {
+    if (question.port >= running_.ports.size()) {
+        return fail(Errc::InvalidArgument, "port " + std::to_string(question.port) + " does not exist; the last one is " +
+                                               std::to_string(running_.ports.size() - 1));
+    }
+    const uint16_t queues = running_.ports[question.port]->facts().rx_queues;
+    if (question.queue >= queues) {
+        return fail(Errc::InvalidArgument,
+                    "queue " + std::to_string(question.queue) + " does not exist; the port's last one is " + std::to_string(queues - 1));
+    }
+    const worker::Inspector inspector = running_.workers.inspect();
+    const worker::Explanation found =
+        inspector.explain({.key = question.key,
+                           .port = {static_cast<uint8_t>(question.port)},
+                           .receiver = {static_cast<uint8_t>(question.queue % inspector.workers())},  // as PortPlan deals queues out
+                           .tcp_not_syn = question.tcp_not_syn});
+    v1::Explanation out;
+    for (const auto& step : found.steps) {
+        v1::ExplainStep& message = *out.add_steps();
+        message.set_stage(step.stage);
+        message.set_finding(step.finding);
+    }
+    out.set_verdict(found.verdict);
+    if (found.reason) {
+        out.set_drop_reason(std::string(text_of(*found.reason).counter));
+    }
+    if (found.leaves_as) {
+        *out.mutable_source_after() = rpc::to_proto(found.leaves_as->source, found.leaves_as->source_port);
+        *out.mutable_destination_after() = rpc::to_proto(found.leaves_as->destination, found.leaves_as->destination_port);
+    }
+    if (found.egress.value < running_.ports.size()) {
+        out.set_egress_twin(running_.ports[found.egress.value]->options().twin_name);
+    }
+    if (found.next_hop) {
+        out.set_next_hop(found.next_hop->to_string());
+    }
+    if (found.next_hop_mac) {
+        out.set_next_hop_mac(found.next_hop_mac->to_string());
+    }
+    return out;
+}
+
+}  // namespace penstock::gateway

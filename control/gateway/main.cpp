@@ -1,0 +1,45 @@
+// penstockd: the gateway. Exit codes: 0 stopped by a signal, 1 could not start, 2 wrong usage.
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "control/gateway/daemon.hpp"
+#include "control/gateway/options.hpp"
+#include "control/gateway/version.hpp"
+#include "control/log/log.hpp"
+
+int main(int argc, char** argv) {
+    using namespace penstock;
+    using gateway::Daemon;
+
+    auto options = gateway::Options::parse(std::vector<std::string>(argv + 1, argv + argc));
+    if (!options) {
+        std::cerr << "penstockd: " << options.error().what << "\npenstockd --help lists the options\n";
+        return 2;
+    }
+    if (options->action == gateway::Options::Action::Help) {
+        gateway::Options::print_help(std::cout);
+        return 0;
+    }
+    if (options->action == gateway::Options::Action::Version) {
+        std::cout << "penstockd " << gateway::kVersion << "\n";
+        return 0;
+    }
+    log::set_format(options->log_format);
+    if (auto set = log::set_levels(options->log_levels); !set) {
+        std::cerr << "penstockd: " << set.error().what << "\n";
+        return 2;
+    }
+
+    Daemon daemon(std::move(*options));
+    for (const auto step :
+         {&Daemon::catch_signals, &Daemon::lock_sockets, &Daemon::start_eal, &Daemon::open_ports, &Daemon::open_twins,
+          &Daemon::load_last_good, &Daemon::start_workers, &Daemon::start_reconciler, &Daemon::start_twin_io, &Daemon::serve}) {
+        if (auto done = (daemon.*step)(); !done) {
+            log::get("control").error("cannot start: {}", done.error().what);
+            return 1;
+        }
+    }
+    daemon.run();
+    return 0;
+}

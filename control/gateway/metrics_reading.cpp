@@ -1,0 +1,53 @@
+#include "control/gateway/metrics_reading.hpp"
+
+#include "control/gateway/version.hpp"
+
+namespace penstock::gateway {
+
+metrics::Reading read_metrics(const Running& running) {
+    metrics::Reading out;
+    out.version = kVersion;
+    out.control_connected = running.stream.control_connected();
+    out.generation = running.workers.current().generation;
+    const auto compiled = running.reconciler.read([&](const ReconcilerState& state) {
+        out.applied_version = state.applied.number;
+        return state.compiled;
+    });
+    const worker::Inspector inspector = running.workers.inspect();
+    for (uint8_t w = 0; w < inspector.workers(); ++w) {
+        metrics::WorkerReading& worker = out.workers.emplace_back();
+        worker.connections_max = inspector.worker({w}).connections_max;
+        for (size_t i = 0; i < stats::kCounters; ++i) {
+            worker.counters[i] = inspector.counter({w}, static_cast<stats::Counter>(i));
+        }
+        for (size_t i = 0; i < kDropReasons; ++i) {
+            worker.drops[i] = inspector.drops({w}, static_cast<DropReason>(i));
+        }
+    }
+    for (const auto& [key, programmed] : compiled->services) {
+        const auto totals = inspector.service(programmed.service->id);
+        out.services.push_back({.key = key,
+                                .new_flows = totals.new_flows,
+                                .forward_packets = totals.forward_packets,
+                                .forward_bytes = totals.forward_bytes,
+                                .reverse_packets = totals.reverse_packets,
+                                .reverse_bytes = totals.reverse_bytes,
+                                .rejected = totals.rejected,
+                                .dropped = totals.dropped,
+                                .connections = totals.connections,
+                                .backends = programmed.service->sets.front().usable.size()});
+    }
+    for (const auto& port : running.ports) {
+        const auto counters = port->counters();
+        out.ports.push_back({.twin = port->options().twin_name,
+                             .rx_packets = counters.rx_packets,
+                             .rx_bytes = counters.rx_bytes,
+                             .tx_packets = counters.tx_packets,
+                             .tx_bytes = counters.tx_bytes,
+                             .rx_missed = counters.rx_missed,
+                             .link_up = port->link_up()});
+    }
+    return out;
+}
+
+}  // namespace penstock::gateway

@@ -1,0 +1,18 @@
+#include "control/gateway/stream_target.hpp"
+
+#include "control/gateway/version.hpp"
+#include "control/rpc/convert.hpp"
+
+namespace penstock::gateway {
+
+v1::Identity StreamTarget::identity() const {
+    return reconciler_.read([](const ReconcilerState& state) {
+        v1::Identity identity = rpc::to_proto(state.identity);
+        identity.set_software_version(kVersion);
+        identity.set_applied_version(state.applied.number);
+        identity.set_applied_source(state.applied.source);
+        return identity;
+    });
+}
+
+}  // namespace penstock::gateway
