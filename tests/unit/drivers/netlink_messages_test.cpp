@@ -1,0 +1,148 @@
+// What single netlink messages say, without a kernel: messages made by hand, whole and cut.
+#include "drivers/netlink_messages.hpp"
+
+#include <gtest/gtest.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+namespace penstock::drivers {
+namespace {
+
+constexpr int kTwinIndex = 7;
+constexpr int kOtherIndex = 8;
+const TwinsByIndex kTwins{{kTwinIndex, NicPortId{1}}};
+
+using Bytes = std::vector<unsigned char>;
+
+template <typename Header>
+Bytes message(int type, const Header& header, const std::function<void(nl_msg*)>& attributes) {
+    nl_msg* const made = nlmsg_alloc_simple(type, 0);
+    Header copy = header;
+    nlmsg_append(made, &copy, sizeof(copy), NLMSG_ALIGNTO);
+    attributes(made);
+    const nlmsghdr* const whole = nlmsg_hdr(made);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(whole);
+    Bytes result(bytes, bytes + whole->nlmsg_len);
+    nlmsg_free(made);
+    return result;
+}
+
+const nlmsghdr* as_message(const Bytes& bytes) {
+    return reinterpret_cast<const nlmsghdr*>(bytes.data());
+}
+
+Bytes multipath_route() {
+    rtmsg header{};
+    header.rtm_family = AF_INET;
+    header.rtm_dst_len = 16;
+    header.rtm_table = RT_TABLE_MAIN;
+    header.rtm_type = RTN_UNICAST;
+    return message(RTM_NEWROUTE, header, [](nl_msg* made) {
+        const unsigned char destination[4] = {10, 9, 0, 0};
+        nla_put(made, RTA_DST, 4, destination);
+        struct {
+            rtnexthop hop;
+            rtattr attribute;
+            unsigned char gateway[4];
+        } hops[2] = {};
+        for (auto& entry : hops) {
+            entry.hop.rtnh_len = sizeof(entry);
+            entry.attribute = {.rta_len = RTA_LENGTH(4), .rta_type = RTA_GATEWAY};
+        }
+        hops[0].hop.rtnh_ifindex = kOtherIndex;
+        hops[1].hop.rtnh_ifindex = kTwinIndex;
+        const unsigned char gateway[4] = {10, 2, 0, 9};
+        std::memcpy(hops[1].gateway, gateway, sizeof(gateway));
+        nla_put(made, RTA_MULTIPATH, sizeof(hops), hops);
+    });
+}
+
+Bytes neighbour(uint16_t type, uint16_t state, uint8_t flags, int index = kTwinIndex) {
+    ndmsg header{};
+    header.ndm_family = AF_INET;
+    header.ndm_ifindex = index;
+    header.ndm_state = state;
+    header.ndm_flags = flags;
+    return message(type, header, [](nl_msg* made) {
+        const unsigned char address[4] = {10, 2, 0, 9};
+        const unsigned char mac[6] = {2, 0, 0, 0, 0, 9};
+        nla_put(made, NDA_DST, sizeof(address), address);
+        nla_put(made, NDA_LLADDR, sizeof(mac), mac);
+    });
+}
+
+TEST(NetlinkMessages, AMultipathRouteLeavesByItsFirstTwin) {
+    const Bytes bytes = multipath_route();
+    const auto route = route_in(as_message(bytes), kTwins);
+    ASSERT_TRUE(route);
+    EXPECT_EQ(*route, (route::Route{*Prefix::parse("10.9.0.0/16"), NicPortId{1}, IpAddr::v4(10, 2, 0, 9), 0}));
+    EXPECT_TRUE(touches_routes(as_message(bytes), kTwins));
+    EXPECT_FALSE(route_in(as_message(bytes), {{99, NicPortId{0}}}));
+}
+
+TEST(NetlinkMessages, NeighbourStatesAsTheyMatterToWorkers) {
+    using enum route::NeighbourState;
+    const struct {
+        uint16_t nud;
+        std::optional<route::NeighbourState> state;
+    } rows[] = {{NUD_REACHABLE, Reachable}, {NUD_PERMANENT, Reachable}, {NUD_NOARP, Reachable}, {NUD_STALE, Stale},
+                {NUD_DELAY, Stale},         {NUD_PROBE, Stale},         {NUD_FAILED, Failed},   {NUD_NONE, {}},
+                {NUD_INCOMPLETE, Resolving}};
+    for (const auto& row : rows) {
+        const Bytes bytes = neighbour(RTM_NEWNEIGH, row.nud, 0);
+        const auto fact = neighbour_in(as_message(bytes), kTwins);
+        ASSERT_TRUE(fact) << row.nud;
+        EXPECT_EQ(fact->state, row.state) << row.nud;
+        EXPECT_EQ(fact->mac, (MacAddr{{2, 0, 0, 0, 0, 9}}));
+    }
+    const Bytes gone = neighbour(RTM_DELNEIGH, NUD_REACHABLE, 0);
+    ASSERT_TRUE(neighbour_in(as_message(gone), kTwins));
+    EXPECT_FALSE(neighbour_in(as_message(gone), kTwins)->state);
+    const Bytes proxy = neighbour(RTM_NEWNEIGH, NUD_PERMANENT, NTF_PROXY);
+    EXPECT_FALSE(neighbour_in(as_message(proxy), kTwins));
+    const Bytes elsewhere = neighbour(RTM_NEWNEIGH, NUD_REACHABLE, 0, kOtherIndex);
+    EXPECT_FALSE(neighbour_in(as_message(elsewhere), kTwins));
+}
+
+// A message may end anywhere, and each length in it may lie: nothing may be read beyond its end (sanitizers watch).
+TEST(NetlinkMessages, CutAndSpoiltMessagesAreHarmless) {
+    const auto ask_all = [](const Bytes& bytes) {
+        const nlmsghdr* const at = as_message(bytes);
+        static_cast<void>(route_in(at, kTwins));
+        static_cast<void>(address_in(at, kTwins));
+        static_cast<void>(neighbour_in(at, kTwins));
+        static_cast<void>(link_in(at, kTwins));
+        static_cast<void>(touches_routes(at, kTwins));
+    };
+    for (const Bytes& whole : {multipath_route(), neighbour(RTM_NEWNEIGH, NUD_REACHABLE, 0)}) {
+        for (size_t length = sizeof(nlmsghdr); length < whole.size(); ++length) {
+            Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+            const auto said = static_cast<uint32_t>(length);
+            std::memcpy(cut.data(), &said, sizeof(said));
+            ask_all(cut);
+        }
+        for (size_t at = sizeof(nlmsghdr); at < whole.size(); ++at) {
+            for (const unsigned char value : Bytes{0x00, 0x01, 0x7f, 0xff}) {
+                Bytes spoilt = whole;
+                spoilt[at] = value;
+                ask_all(spoilt);
+            }
+        }
+        for (const uint16_t type : {RTM_NEWROUTE, RTM_NEWADDR, RTM_DELNEIGH, RTM_NEWLINK}) {
+            Bytes retold = whole;
+            std::memcpy(retold.data() + offsetof(nlmsghdr, nlmsg_type), &type, sizeof(type));
+            ask_all(retold);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace penstock::drivers
