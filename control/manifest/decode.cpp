@@ -39,10 +39,11 @@ bool is_separator(std::string_view line) noexcept {
     return line.starts_with("---") && (line.size() == 3 || line[3] == ' ' || line[3] == '\t' || line[3] == '\r');
 }
 
-// Blank lines, comments and directives make no document.
+// Blank lines, comments, directives and ends of documents make no document.
 bool says_nothing(std::string_view line) noexcept {
     const size_t first = line.find_first_not_of(" \t\r");
-    return first == std::string_view::npos || line[first] == '#' || line[0] == '%' || is_separator(line);
+    return first == std::string_view::npos || line[first] == '#' || line[0] == '%' || is_separator(line) || line == "..." ||
+           line == "...\r";
 }
 
 // Cuts at lines that begin with `---`: in YAML such a line ends a document wherever it stands, block and quoted scalars included, so no

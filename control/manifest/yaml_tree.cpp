@@ -262,7 +262,9 @@ void collect_faults(const Value& value, std::vector<Fault>& into) {
 Tree parse_tree(std::string_view text, uint32_t first_line, const TreeLimits& limits) {
     Builder builder(first_line, limits);
     try {
-        std::istringstream stream{std::string(text)};
+        // yaml-cpp takes the end of the text for the closing quote of a scalar that lacks one, and so half a document for a whole one. It
+        // does object to an end-of-document mark inside quotes.
+        std::istringstream stream{std::string(text) + (text.ends_with('\n') ? "...\n" : "\n...\n")};
         YAML::Parser parser(stream);
         parser.HandleNextDocument(builder);
         return builder.take();

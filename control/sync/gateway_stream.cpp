@@ -1,12 +1,12 @@
 #include "control/sync/gateway_stream.hpp"
 
 #include <grpcpp/client_context.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "control/client/channel.hpp"
+#include "control/log/log.hpp"
 #include "penstock/v1/config.grpc.pb.h"
 
 namespace penstock::sync {
@@ -48,9 +48,9 @@ void GatewayStream::run() {
             return;
         }
         if (!std::exchange(said_away, true)) {
-            spdlog::warn("gateway {}: {}; it keeps what it has, and is tried again until it answers", target_.text, why);
+            log::get("sync").warn("gateway {}: {}; it keeps what it has, and is tried again until it answers", target_.text, why);
         } else {
-            spdlog::debug("gateway {}: still away: {}", target_.text, why);
+            log::get("sync").debug("gateway {}: still away: {}", target_.text, why);
         }
         if (!pause(retry)) {
             return;
@@ -145,8 +145,8 @@ bool GatewayStream::send_and_receive(Stream& stream, std::string& why, bool& ide
         }
         write_log();
         if ((!identified || session_.awaits_answer()) && Clock::now() - asked_at > kAnswerExpected) {
-            spdlog::warn("gateway {}: no answer for {} s, still waiting", target_.text,
-                         std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - asked_at).count());
+            log::get("sync").warn("gateway {}: no answer for {} s, still waiting", target_.text,
+                                  std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - asked_at).count());
         }
     }
 }
@@ -174,8 +174,8 @@ GatewayStream::Inbox GatewayStream::take_news() {
 
 void GatewayStream::write_log() {
     for (const LogLine& line : session_.take_log()) {
-        spdlog::log(line.level == LogLine::Level::Warning ? spdlog::level::warn : spdlog::level::info, "gateway {}: {}", target_.text,
-                    line.text);
+        log::get("sync").log(line.level == LogLine::Level::Warning ? spdlog::level::warn : spdlog::level::info, "gateway {}: {}",
+                             target_.text, line.text);
     }
 }
 

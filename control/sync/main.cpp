@@ -1,6 +1,5 @@
 // penstock-sync: folder -> objects -> one stream for each gateway. main() reads as the list of steps.
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -13,10 +12,10 @@
 #include <random>
 #include <vector>
 
+#include "control/log/log.hpp"
 #include "control/manifest/folder.hpp"
 #include "control/manifest/watch.hpp"
 #include "control/sync/gateway_stream.hpp"
-#include "control/sync/logging.hpp"
 #include "control/sync/once.hpp"
 #include "control/sync/options.hpp"
 
@@ -50,10 +49,10 @@ std::string new_source() {
 void report(Once<manifest::Problem>& known, const std::vector<manifest::Problem>& problems) {
     const auto news = known.update({problems.begin(), problems.end()});
     for (const manifest::Problem& problem : news.appeared) {
-        spdlog::warn("{}", problem.to_string());
+        log::get("kube").warn("{}", problem.to_string());
     }
     for (const manifest::Problem& problem : news.gone) {
-        spdlog::info("no longer: {}", problem.to_string());
+        log::get("kube").info("no longer: {}", problem.to_string());
     }
 }
 
@@ -68,8 +67,8 @@ void follow(manifest::Folder& folder, manifest::Watch& watch, int stop_descripto
             continue;
         }
         current = contents.objects;
-        spdlog::info("manifests: {} Services, {} EndpointSlices, {} Nodes", current->services.size(), current->slices.size(),
-                     current->nodes.size());
+        log::get("kube").info("manifests: {} Services, {} EndpointSlices, {} Nodes", current->services.size(), current->slices.size(),
+                              current->nodes.size());
         for (const auto& gateway : gateways) {
             gateway->update(current);
         }
@@ -80,18 +79,18 @@ int run(const Options& options) {
     const auto stop_descriptor = end_signals();
     auto watch = manifest::Watch::open(options.manifests);
     if (!stop_descriptor || !watch) {
-        spdlog::error("{}", stop_descriptor ? watch.error().what : stop_descriptor.error().what);
+        log::get("sync").error("{}", stop_descriptor ? watch.error().what : stop_descriptor.error().what);
         return EXIT_FAILURE;
     }
     const std::string source = new_source();
-    spdlog::info("penstock-sync {} follows {} as {}", PENSTOCK_VERSION, options.manifests.string(), source);
+    log::get("sync").info("penstock-sync {} follows {} as {}", PENSTOCK_VERSION, options.manifests.string(), source);
     std::vector<std::unique_ptr<GatewayStream>> gateways;
     for (const client::Target& target : options.gateways) {
         gateways.push_back(std::make_unique<GatewayStream>(target, options.tls, source, options.policy));
     }
     manifest::Folder folder(options.manifests);
     follow(folder, *watch, *stop_descriptor, gateways);
-    spdlog::info("ending; the gateways keep what they have");
+    log::get("sync").info("ending; the gateways keep what they have");
     gateways.clear();
     ::close(*stop_descriptor);
     return EXIT_SUCCESS;
@@ -112,7 +111,8 @@ int main(int argc, char** argv) {
         return EXIT_SUCCESS;
     }
     const auto& read = std::get<sync::Options>(*options);
-    if (const Status logging = sync::set_up_logging(read.log_format, read.log_level); !logging) {
+    log::set_format(read.log_format);
+    if (const Status logging = log::set_levels(read.log_levels); !logging) {
         std::cerr << "penstock-sync: " << logging.error().what << "\n";
         return sync::kExitUsage;
     }

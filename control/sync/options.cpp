@@ -64,7 +64,8 @@ po::options_description everywhere() {
         "alone");
     add("source-ranges-compat", text("none|kube-proxy")->default_value("none"),
         "kube-proxy: a list of source ranges that names one IP family leaves the other one open; none: it is closed");
-    add("log-level", text("LEVEL")->default_value("info"), "trace, debug, info, warn, error or off");
+    add("log-level", list("LEVEL|LOGGER=LEVEL"),
+        "trace, debug, info, warn, error or off, for all loggers or one (sync, kube); default info");
     add("log-format", text("text|json")->default_value("text"), "for people or for collectors; goes to standard error");
     return described;
 }
@@ -180,8 +181,17 @@ Result<semantics::Policy> read_policy(const po::variables_map& values) {
 Result<Options> options_from(const po::variables_map& values) {
     Options options{.manifests = text_of(values, "manifests"),
                     .tls = {text_of(values, "tls-cert"), text_of(values, "tls-key"), text_of(values, "tls-ca")},
-                    .log_level = text_of(values, "log-level"),
-                    .log_format = text_of(values, "log-format")};
+                    .log_levels = entries_of(values, "log-level")};
+    for (const std::string& setting : options.log_levels) {
+        if (const Status checked = log::check_setting(setting); !checked) {
+            return in_context("--log-level", checked.error());
+        }
+    }
+    const auto format = log::parse_format(text_of(values, "log-format"));
+    if (!format) {
+        return in_context("--log-format", format.error());
+    }
+    options.log_format = *format;
     if (options.manifests.empty()) {
         return fail(Errc::InvalidArgument, "--manifests PATH is required; see --help");
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "control/client/target.hpp"
+#include "control/log/log.hpp"
 #include "control/semantics/semantics.hpp"
 #include "dataplane/base/result.hpp"
 
@@ -18,8 +19,8 @@ struct Options {
     std::vector<client::Target> gateways;  // at least one
     client::TlsFiles tls;
     semantics::Policy policy;
-    std::string log_level;
-    std::string log_format;
+    std::vector<std::string> log_levels;  // settings of log::set_levels
+    log::Format log_format = log::Format::Text;
 };
 
 // Text that answers --help or --version; the program prints it and ends well.

@@ -86,7 +86,9 @@ TEST_P(RefusedYaml, NamesRuleAndLine_GEN001) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, RefusedYaml,
-                         testing::Values(Refusal{"syntax", "a: b\nc: [1, 2\n", "YAML syntax", 3},
+                         testing::Values(Refusal{"open_double_quote", "a: 1\nb: \"x\nc: 2\n", "YAML syntax", 4},
+                                         Refusal{"open_single_quote", "a: 'x", "YAML syntax", 2},
+                                         Refusal{"syntax", "a: b\nc: [1, 2\n", "YAML syntax", 3},
                                          Refusal{"depth", "a: 1\nb: " + nested(64), "nested deeper than 64 levels", 2},
                                          Refusal{"deep_scan", nested(100'000), "nested deeper than 64 levels", 1},
                                          Refusal{"laughs", billion_laughs(), "counting what aliases expand to", 7},

@@ -23,8 +23,8 @@ TEST(SyncOptions, HaveTheDefaultsThatHelpStates) {
     const Options options = options_of({"--manifests", "/etc/m"});
     EXPECT_EQ(options.gateways, (std::vector<client::Target>{{"unix:/run/penstock/penstockd.sock"}}));
     EXPECT_EQ(options.policy, semantics::Policy{});
-    EXPECT_EQ(options.log_level, "info");
-    EXPECT_EQ(options.log_format, "text");
+    EXPECT_TRUE(options.log_levels.empty());
+    EXPECT_EQ(options.log_format, log::Format::Text);
 }
 
 TEST(SyncOptions, ListsAreRepeatedOrSeparatedByCommas_XIP006) {
@@ -83,6 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"tcp_without_tls", {"--manifests=m", "--gateway=10.0.0.1:7443"}, "--tls-cert, --tls-key and --tls-ca"},
                     Refusal{"target", {"--manifests=m", "--gateway=10.0.0.1"}, "HOST:PORT"},
                     Refusal{"twice", {"--manifests=m", "--gateway=unix:/a", "--gateway=unix:/a"}, "given twice"},
+                    Refusal{"log_level", {"--manifests=m", "--log-level=loud"}, "--log-level"},
+                    Refusal{"log_format", {"--manifests=m", "--log-format=xml"}, "--log-format"},
                     Refusal{"no_file", {"--config=/nonexistent.ini"}, "/nonexistent.ini"}),
     [](const auto& each) { return std::string(each.param.name); });
 
