@@ -23,13 +23,18 @@ class Gateway:
     def address(self):
         return f"unix:{self.socket}"
 
+    @property
+    def memory_mb(self):
+        """What penstockd is given. A worker's tables take some 100 MB at their default capacity, and packets a few."""
+        return max(256, 128 * self._workers)
+
     def program(self, name):
         return os.path.join(self._build, name)
 
     def daemon_words(self):
         cores = ",".join(str(core_of_worker(worker)) for worker in range(self._workers))
         words = [self.program("penstockd"), "--listen", self.address, "--state-file", self.state_file, "--mode", "node",
-                 "--gateway-name", "edge-1", "--node-name", "edge-1", "--memory-mb", "256", "--main-core", str(cores_allowed()[0]),
+                 "--gateway-name", "edge-1", "--node-name", "edge-1", "--memory-mb", str(self.memory_mb), "--main-core", str(cores_allowed()[0]),
                  "--worker-cores", cores]
         for i, (interface, twin, address) in enumerate(PORTS):
             words += ["--port", f"device=net_{self._driver}{i},iface={interface};twin={twin};address={address}/24"]

@@ -66,13 +66,13 @@ def check(options, keep):
     run = state.Run.start("quickstart")
     succeeded = False
     try:
-        run.reserve_hugepages(256)  # where it cannot, penstockd says so and does without
         network = net.Network(run)
         network.build()
         servers.start(network, run)
         manifests = run.file("manifests")
         shutil.copytree(os.path.join(ROOT, "docs/examples"), manifests)
         gateway = gw.Gateway(network, run, options.build, options.driver, options.workers)
+        run.reserve_hugepages(gateway.memory_mb)  # where it cannot, penstockd says so and does without
         gateway.start_daemon()
         gateway.start_sync(manifests)
         gateway.until_served({frontend.service for frontend in FRONTENDS})

@@ -72,7 +72,7 @@ class Lab:
 
     def start(self, *objects, wait_for=()):
         """Network, servers, penstockd, penstock-sync; returns once the Services among the objects are served."""
-        self.run.reserve_hugepages(256)
+        self.run.reserve_hugepages(self.gateway.memory_mb)
         self.network.build()
         servers.start(self.network, self.run)
         self.apply(*objects)
