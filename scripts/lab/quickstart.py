@@ -40,8 +40,7 @@ def main():
     keep = options.action == "keep"
 
     # Ctrl-C, a closed terminal and a kill all end in the same clean-up, even where a shell started us with Ctrl-C ignored.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupted)
+    _on_interruption(_interrupted)
     swept = state.sweep()
     if swept:
         print(f"cleaned up after {', '.join(swept)}, which did not end by itself")
@@ -91,8 +90,7 @@ def check(options, keep):
         return 130
     finally:
         if not (succeeded and keep):
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN)
+            _on_interruption(signal.SIG_IGN)
             run.undo()
 
 
@@ -152,7 +150,13 @@ def share(part, whole):
     return f"{100 * part / whole:.0f}%" if whole else "-"
 
 
+def _on_interruption(handler):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, handler)
+
+
 def _interrupted(*_):
+    _on_interruption(signal.SIG_IGN)  # a second Ctrl-C must not end the clean-up
     raise KeyboardInterrupt
 
 
