@@ -14,8 +14,8 @@ namespace penstock::kube {
 struct ObjectMeta {
     std::string namespace_name;  // "default" where a manifest names none; "" for cluster-scoped objects
     std::string name;
-    std::string uid;                  // "" from manifests
-    std::string creation_timestamp;   // RFC 3339 as written; "" where absent, which sorts as oldest-unknown (see semantics/conflicts)
+    std::string uid;                 // "" from manifests
+    std::string creation_timestamp;  // RFC 3339 as written; "" where absent, which sorts as oldest-unknown (see semantics/conflicts)
     std::map<std::string, std::string> labels;
     std::map<std::string, std::string> annotations;
     bool operator==(const ObjectMeta&) const = default;
@@ -24,20 +24,20 @@ struct ObjectMeta {
 struct ServicePort {
     std::string name;
     std::string protocol = "TCP";
-    int64_t port = 0;        // any number the object carried; judged by semantics (SVC-010)
-    int64_t node_port = 0;   // 0: none
-    std::string target_port; // informative only (SVC-009)
+    int64_t port = 0;         // any number the object carried; judged by semantics (SVC-010)
+    int64_t node_port = 0;    // 0: none
+    std::string target_port;  // informative only (SVC-009)
     bool operator==(const ServicePort&) const = default;
 };
 
 struct LoadBalancerIngress {
     std::string ip;
     std::string hostname;
-    std::string ip_mode;     // "", "VIP", "Proxy", or anything (LB-004)
+    std::string ip_mode;  // "", "VIP", "Proxy", or anything (LB-004)
     struct PortStatus {
         int64_t port = 0;
         std::string protocol = "TCP";
-        std::string error;   // non-empty: written because the port could not be served (LB-006)
+        std::string error;  // non-empty: written because the port could not be served (LB-006)
         bool operator==(const PortStatus&) const = default;
     };
     std::vector<PortStatus> ports;
@@ -47,13 +47,13 @@ struct LoadBalancerIngress {
 struct Service {
     ObjectMeta meta;
     std::string type = "ClusterIP";
-    std::string cluster_ip;                 // "" not allocated, "None" headless
+    std::string cluster_ip;  // "" not allocated, "None" headless
     // An empty cluster_ip means "not yet" where an API server will fill it in, and then nothing is served (SVC-002). A manifest that leaves
     // the field out has no such server behind it: false, and the Service is served on its other frontends. A manifest that says
     // `clusterIP: ""` was copied from a server that had not allocated yet: true.
     bool awaits_cluster_ip = true;
     std::vector<std::string> cluster_ips;
-    std::vector<std::string> ip_families;   // "IPv4", "IPv6"
+    std::vector<std::string> ip_families;  // "IPv4", "IPv6"
     std::vector<std::string> external_ips;
     std::vector<ServicePort> ports;
     std::map<std::string, std::string> selector;
@@ -73,15 +73,15 @@ struct Service {
 };
 
 struct EndpointPort {
-    std::string name;                  // "" where absent
+    std::string name;  // "" where absent
     std::string protocol = "TCP";
-    std::optional<int64_t> port;       // absent or null: "all ports", unsupported (EP-009)
+    std::optional<int64_t> port;  // absent or null: "all ports", unsupported (EP-009)
     bool operator==(const EndpointPort&) const = default;
 };
 
 struct Endpoint {
     std::vector<std::string> addresses;
-    std::optional<bool> ready;         // null kept apart from false (EP-010)
+    std::optional<bool> ready;  // null kept apart from false (EP-010)
     std::optional<bool> serving;
     std::optional<bool> terminating;
     std::string node_name;
@@ -94,14 +94,14 @@ struct Endpoint {
 
 struct EndpointSlice {
     ObjectMeta meta;
-    std::string address_type;          // "IPv4", "IPv6", "FQDN", ...
+    std::string address_type;  // "IPv4", "IPv6", "FQDN", ...
     std::vector<Endpoint> endpoints;
     std::vector<EndpointPort> ports;
     bool operator==(const EndpointSlice&) const = default;
 };
 
 struct NodeAddress {
-    std::string type;                  // "InternalIP", "ExternalIP", "Hostname", ...
+    std::string type;  // "InternalIP", "ExternalIP", "Hostname", ...
     std::string address;
     bool operator==(const NodeAddress&) const = default;
 };

@@ -10,6 +10,18 @@
 #include "penstock/v1/config.grpc.pb.h"
 
 namespace penstock::sync {
+namespace {
+
+// How a stream ended, for the log.
+std::string text_of(const grpc::Status& status, bool was_identified) {
+    if (status.ok()) {
+        return "it ended the stream";
+    }
+    const bool is_away = status.error_code() == grpc::StatusCode::UNAVAILABLE;
+    return (was_identified ? "the stream ended: " : (is_away ? "not reachable: " : "it refuses: ")) + status.error_message();
+}
+
+}  // namespace
 
 GatewayStream::GatewayStream(client::Target target, client::TlsFiles tls, std::string source, semantics::Policy policy)
     : target_(std::move(target)), tls_(std::move(tls)), session_(std::move(source), std::move(policy)), thread_([this] { run(); }) {}
@@ -110,7 +122,7 @@ bool GatewayStream::converse(std::string& why) {
         session_.on_refused_stream();
     }
     if (why.empty()) {
-        why = status.ok() ? "it ended the stream" : "the stream ended: " + status.error_message();
+        why = text_of(status, identified);
     }
     return identified;
 }
