@@ -123,7 +123,8 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
     const rtmsg& facts = *read.facts;
     const bool is_ip = facts.rtm_family == AF_INET || facts.rtm_family == AF_INET6;
     // Cloned entries are a destination's cached path MTU, not routes.
-    if (!is_ip || facts.rtm_type != RTN_UNICAST || facts.rtm_tos != 0 || (facts.rtm_flags & RTM_F_CLONED) != 0 ||
+    const bool refuses = facts.rtm_type == RTN_BLACKHOLE || facts.rtm_type == RTN_UNREACHABLE || facts.rtm_type == RTN_PROHIBIT;
+    if (!is_ip || (facts.rtm_type != RTN_UNICAST && !refuses) || facts.rtm_tos != 0 || (facts.rtm_flags & RTM_F_CLONED) != 0 ||
         read_u32(read[RTA_TABLE]).value_or(facts.rtm_table) != RT_TABLE_MAIN) {
         return std::nullopt;
     }
@@ -140,10 +141,12 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
             hop = Hop{twin->second, read_gateway(facts.rtm_family, read[RTA_GATEWAY], read[RTA_VIA])};
         }
     }
-    if (!hop) {
-        return std::nullopt;
+    const uint32_t metric = read_u32(read[RTA_PRIORITY]).value_or(0);
+    if (hop) {
+        return route::Route{*destination, hop->egress, hop->gateway, metric};
     }
-    return route::Route{*destination, hop->egress, hop->gateway, read_u32(read[RTA_PRIORITY]).value_or(0)};
+    // A dead route leads nowhere and hides nothing.
+    return (facts.rtm_flags & RTNH_F_DEAD) != 0 ? std::nullopt : std::optional(route::Route{*destination, {}, {}, metric});
 }
 
 std::optional<route::LocalAddress> address_in(const nlmsghdr* message, const TwinsByIndex& twins) {

@@ -16,7 +16,8 @@ namespace penstock::drivers {
 
 using TwinsByIndex = std::unordered_map<int, NicPortId>;
 
-// A unicast route of the main table through a twin; of a multipath route, its first living hop that is one.
+// A route of the main table: through a twin (of a multipath route, its first living hop that is one), or with egress unset where it leads
+// elsewhere (another device, a blackhole), which hides shorter prefixes through twins just as it does in Linux.
 [[nodiscard]] std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex& twins);
 
 // An address of a twin.

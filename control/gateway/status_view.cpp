@@ -349,6 +349,9 @@ v1::ListRoutesResponse StatusView::routes() const {
     const auto mirror = running_.reconciler.read([](const ReconcilerState& state) { return state.mirror; });
     v1::ListRoutesResponse out;
     for (const auto& route : mirror->routes) {
+        if (!route.egress.is_set()) {
+            continue;  // leads elsewhere than through the gateway's ports
+        }
         v1::Route& message = *out.add_routes();
         message.set_destination(route.destination.to_string());
         if (route.gateway) {

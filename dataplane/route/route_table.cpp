@@ -150,7 +150,7 @@ const RouteTable::Leaf* RouteTable::leaf_of(const IpAddr& destination) const noe
 
 std::optional<NextHop> RouteTable::next_hop(const IpAddr& destination) const noexcept {
     const Leaf* leaf = leaf_of(destination);
-    if (leaf == nullptr) {
+    if (leaf == nullptr || !leaf->egress.is_set()) {
         return std::nullopt;
     }
     return NextHop{.egress = leaf->egress,

@@ -20,10 +20,10 @@ namespace penstock::route {
 // An IPv6 address as a number (__extension__: ISO C++ has none so wide, GCC and clang do).
 __extension__ using Uint128 = unsigned __int128;
 
-// A route of the main table whose output device is a TAP twin.
+// A route of Linux's main table.
 struct Route {
     Prefix destination;
-    NicPortId egress;
+    NicPortId egress;               // unset: it leads elsewhere than through a twin, so no packet of ours may follow a shorter prefix
     std::optional<IpAddr> gateway;  // absent: the destination is on the link
     uint32_t metric = 0;            // lower wins between equal prefixes
     bool operator==(const Route&) const = default;

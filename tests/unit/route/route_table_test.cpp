@@ -77,6 +77,17 @@ TEST(RouteTable, TheLongestPrefixWins) {
     }
 }
 
+// A pod behind a bridge of the gateway's own host must not be sent out by a twin's default route.
+TEST(RouteTable, ARouteElsewhereHidesShorterPrefixes) {
+    const auto table = RouteTable::build({{prefix("0.0.0.0/0"), kP0, ip("192.0.2.254")},
+                                          {prefix("10.244.1.0/24"), {}, std::nullopt},
+                                          {prefix("10.244.1.7/32"), kP1, std::nullopt}},
+                                         {}, {}, {});
+    EXPECT_EQ(told(*table, "10.244.1.9"), "none");
+    EXPECT_EQ(told(*table, "10.244.1.7"), "p1 10.244.1.7");
+    EXPECT_EQ(told(*table, "10.244.2.1"), "p0 192.0.2.254");
+}
+
 TEST(RouteTable, EqualPrefixesAreSettledByMetricThenPort) {
     const Route costly{prefix("10.0.0.0/8"), kP0, ip("192.0.2.1"), 200};
     const Route cheap{prefix("10.0.0.0/8"), kP1, ip("192.0.2.2"), 100};
