@@ -72,6 +72,9 @@ class Compiler {
  public:
     Compiler(const CompileInput& input, const Compiled& previous, IdMap& ids) : input_(input), previous_(previous), ids_(ids) {}
 
+    // Whether another run could grant what this one refused: capacity was short, and ids have become free since.
+    [[nodiscard]] bool is_worth_repeating() const noexcept { return short_of_ids_ && released_; }
+
     Result<Compiled> run() {
         // Former owners first: they keep their ids and rows when capacity runs out.
         for (const bool was_in_force : {true, false}) {
@@ -159,6 +162,7 @@ class Compiler {
     std::shared_ptr<const lb::Service> build_service(const model::ServiceKey& key, const model::Service& desired) {
         const bool known = ids_.services.find(key).has_value();
         if (!known && ids_.services.room() == 0) {
+            short_of_ids_ = true;
             refuse(key, "there is no room for another service port (CapacityExceeded)");
             return nullptr;
         }
@@ -168,6 +172,7 @@ class Compiler {
             return !former_id || !ids_.backends.find(BackendKey{*former_id, place.first, place.second});
         }));
         if (missing > ids_.backends.room()) {
+            short_of_ids_ = true;
             refuse(key, "there is no room for " + std::to_string(missing) + " more endpoints, only for " +
                             std::to_string(ids_.backends.room()) + " (CapacityExceeded)");
             return nullptr;
@@ -251,6 +256,7 @@ class Compiler {
                 if (!after.contains({address, port})) {
                     if (const auto id = ids_.backends.find({service, address, port})) {
                         ids_.backends.release(*id);
+                        released_ = true;
                     }
                 }
             }
@@ -260,6 +266,7 @@ class Compiler {
             if (now == out_.services.end()) {
                 release(former.service->id, places_of(*former.desired), {});
                 ids_.services.release(former.service->id);
+                released_ = true;
             } else if (now->second.service != former.service) {
                 release(former.service->id, places_of(*former.desired), places_of(*now->second.desired));
             }
@@ -276,12 +283,19 @@ class Compiler {
     std::vector<std::pair<IpFamily, lb::Frontend>> node_ports_;  // without addresses yet
     std::vector<ServiceId> new_services_;
     std::vector<BackendId> new_backends_;
+    bool short_of_ids_ = false;
+    bool released_ = false;
 };
 
 }  // namespace
 
 Result<Compiled> compile(const CompileInput& input, const Compiled& previous, IdMap& ids) {
-    return Compiler(input, previous, ids).run();
+    Compiler first(input, previous, ids);
+    auto compiled = first.run();
+    if (compiled && first.is_worth_repeating()) {
+        return Compiler(input, *compiled, ids).run();
+    }
+    return compiled;
 }
 
 }  // namespace penstock::gateway

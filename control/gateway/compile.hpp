@@ -43,8 +43,9 @@ struct CompileInput {
 };
 
 // Where a service port is refused, its version of `previous`, if any, stays in force, less those frontends that others own now (SVC-018). A
-// service port that was in force is considered before a new one, so that a full table refuses the newest (GEN-009). Ids of what went are
-// released. Internal only for a bug: the caller keeps `previous`, and `ids` are as they were.
+// service port that was in force is considered before a new one, so that a full table refuses the newest (GEN-009). Ids of what
+// went are released, and then what capacity refused is tried once more. Internal only for a bug: the caller keeps `previous`, and `ids` are
+// as they were.
 [[nodiscard]] Result<Compiled> compile(const CompileInput& input, const Compiled& previous, IdMap& ids);
 
 }  // namespace penstock::gateway

@@ -1,9 +1,15 @@
 #include "control/metrics/prometheus.hpp"
 
+#include <netdb.h>
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <exception>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 namespace penstock::metrics {
@@ -130,6 +136,29 @@ void port_families(const Reading& reading, std::vector<MetricFamily>& out) {
     out.push_back(std::move(link));
 }
 
+// Opens a connection and closes it again; failure does not matter.
+void knock(const std::string& host, int port) {
+    addrinfo wanted{};
+    wanted.ai_socktype = SOCK_STREAM;
+    wanted.ai_flags = AI_NUMERICSERV;
+    addrinfo* found = nullptr;
+    if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found) != 0) {
+        return;
+    }
+    const int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0) {
+        static_cast<void>(connect(fd, found->ai_addr, found->ai_addrlen));
+        close(fd);
+    }
+    freeaddrinfo(found);
+}
+
+// "127.0.0.1:9105" -> 127.0.0.1; "[::1]:9105" -> ::1.
+std::string host_of(const std::string& address) {
+    std::string host = address.substr(0, address.rfind(':'));
+    return host.size() > 2 && host.front() == '[' ? host.substr(1, host.size() - 2) : host;
+}
+
 class Collector final : public prometheus::Collectable {
  public:
     explicit Collector(std::function<Reading()> read) : read_(std::move(read)) {}
@@ -159,10 +188,26 @@ std::vector<MetricFamily> families(const Reading& reading) {
 struct Exporter::Impl {
     std::shared_ptr<Collector> collector;
     std::unique_ptr<prometheus::Exposer> exposer;
+    std::string host;  // a literal address or a name, without brackets
 };
 
 Exporter::Exporter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Exporter::~Exporter() = default;
+
+// The HTTP server looks at its stop flag only when its sleep in poll() ends, after up to two seconds, which is all that a clean stop of the
+// gateway may take. A connection to itself wakes it.
+Exporter::~Exporter() {
+    if (impl_ == nullptr || impl_->exposer == nullptr) {
+        return;
+    }
+    const auto ports = impl_->exposer->GetListeningPorts();
+    const std::jthread waker([&](const std::stop_token& stopped) {
+        while (!stopped.stop_requested() && !ports.empty()) {
+            knock(impl_->host, ports.front());
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
+    });
+    impl_->exposer.reset();
+}
 
 Result<std::unique_ptr<Exporter>> Exporter::start(const std::string& address, std::function<Reading()> read) {
     auto impl = std::make_unique<Impl>();
@@ -172,6 +217,7 @@ Result<std::unique_ptr<Exporter>> Exporter::start(const std::string& address, st
     } catch (const std::exception&) {  // the HTTP server's own text says "null context when constructing CivetServer" and no more
         return fail(Errc::Unavailable, "--metrics-listen: cannot listen on " + address + " (is it in use?)");
     }
+    impl->host = host_of(address);
     impl->exposer->RegisterCollectable(impl->collector);
     return std::unique_ptr<Exporter>(new Exporter(std::move(impl)));
 }

@@ -1,0 +1,324 @@
+// Desired services to the workers' table: stable ids, isolation of refusals, NodePort address sets, cost that follows the change.
+#include "control/gateway/compile.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "desired_builder.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+// A gateway over several configurations.
+class Gateway {
+ public:
+    explicit Gateway(IdMap map = IdMap()) : ids(std::move(map)) {}
+    const Compiled& apply(DesiredServices services) {
+        wanted = std::move(services);
+        auto next = compile({wanted, node_ports, addresses}, now, ids);
+        EXPECT_TRUE(next) << next.error().what;
+        now = std::move(*next);
+        return now;
+    }
+    const lb::FrontendRow* find(const std::string& address, L4Port port, Protocol protocol = Protocol::Tcp) const {
+        return now.table->find(ip(address), port, protocol);
+    }
+    BackendId backend(const std::string& name, const std::string& address) const {
+        for (const auto& set : now.services.at(key(name)).service->sets) {
+            for (const auto& backend : set.usable) {
+                if (backend.address == ip(address)) {
+                    return backend.id;
+                }
+            }
+        }
+        return {};
+    }
+    ServiceId id(const std::string& name) const { return now.services.at(key(name)).service->id; }
+
+    DesiredServices wanted;
+    model::NodePortAddresses node_ports;
+    std::vector<model::PortAddress> addresses;
+    Compiled now;
+    IdMap ids;
+};
+
+TEST(Compile, AServiceBecomesRowsAndBackends) {
+    Gateway gateway;
+    auto web = service("web", {external("192.0.2.8", 80), external("2001:db8::8", 80)}, {"10.0.0.1", "10.0.0.2"});
+    web.sets.push_back({.endpoints = {{ip("2001:db8:1::1"), 8080, 3, "", ""}},
+                        .source = lb::SourceMode::Keep,
+                        .when_empty = lb::EmptyAction::Drop,
+                        .family = IpFamily::V6});
+    web.frontends[1].set = 1;
+    web.scheduler = lb::SchedulerKind::Maglev;
+    gateway.apply(desired({web}));
+    const auto* row = gateway.find("192.0.2.8", 80);
+    ASSERT_NE(row, nullptr);
+    EXPECT_EQ(row->service->display_name(), "default/web");
+    EXPECT_EQ(row->service->scheduler, lb::SchedulerKind::Maglev);
+    ASSERT_EQ(row->backends().usable.size(), 2U);
+    EXPECT_EQ(row->backends().usable[0].address, ip("10.0.0.1"));
+    EXPECT_EQ(row->backends().source, lb::SourceMode::Translate);
+    EXPECT_FALSE(row->backends().ring.empty());
+    const auto* v6 = gateway.find("2001:db8::8", 80);
+    ASSERT_NE(v6, nullptr);
+    EXPECT_EQ(v6->set, 1);
+    EXPECT_EQ(v6->backends().usable[0].weight, 3);
+    EXPECT_EQ(v6->backends().source, lb::SourceMode::Keep);
+    EXPECT_EQ(v6->backends().when_empty, lb::EmptyAction::Drop);
+    EXPECT_EQ(gateway.find("192.0.2.8", 80, Protocol::Udp), nullptr);
+    EXPECT_TRUE(gateway.now.refusals.empty());
+}
+
+TEST(Compile, WeightZeroTakesNoNewFlowsAndKeepsItsId_EP018) {
+    Gateway gateway;
+    auto web = service("web", {external("192.0.2.8", 80)}, {"10.0.0.1", "10.0.0.2"});
+    gateway.apply(desired({web}));
+    const BackendId before = gateway.backend("web", "10.0.0.1");
+    web.sets[0].endpoints[0].weight = 0;
+    gateway.apply(desired({web}));
+    EXPECT_EQ(gateway.find("192.0.2.8", 80)->backends().usable.size(), 1U);
+    EXPECT_TRUE(gateway.ids.backends.is_live(before));
+    web.sets[0].endpoints[0].weight = 1;
+    gateway.apply(desired({web}));
+    EXPECT_EQ(gateway.backend("web", "10.0.0.1"), before);
+}
+
+TEST(Compile, IdsStayTheSameOverConfigurations) {
+    Gateway gateway;
+    gateway.apply(desired(
+        {service("a", {external("192.0.2.1", 80)}, {"10.0.0.1", "10.0.0.2"}), service("b", {external("192.0.2.2", 80)}, {"10.0.0.1"})}));
+    const ServiceId a = gateway.id("a"), b = gateway.id("b");
+    const BackendId a1 = gateway.backend("a", "10.0.0.1"), a2 = gateway.backend("a", "10.0.0.2"), b1 = gateway.backend("b", "10.0.0.1");
+    EXPECT_EQ((std::set{a1, a2, b1}).size(), 3U);  // an endpoint of two service ports is two backends
+    // a loses one endpoint and gains another, b goes, c comes.
+    gateway.apply(desired(
+        {service("a", {external("192.0.2.1", 80)}, {"10.0.0.2", "10.0.0.3"}), service("c", {external("192.0.2.3", 80)}, {"10.0.0.1"})}));
+    EXPECT_EQ(gateway.id("a"), a);
+    EXPECT_EQ(gateway.backend("a", "10.0.0.2"), a2);
+    EXPECT_FALSE(gateway.ids.backends.is_live(a1));
+    EXPECT_FALSE(gateway.ids.services.is_live(b));
+    const BackendId a3 = gateway.backend("a", "10.0.0.3"), c1 = gateway.backend("c", "10.0.0.1");
+    EXPECT_FALSE((std::set{a1, a2, b1}).contains(a3)) << "a freed id was given out while fresh ones were left";
+    EXPECT_FALSE((std::set{a1, a2, b1, a3}).contains(c1));
+    // What comes back gets its own id again.
+    gateway.apply(
+        desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"}), service("b", {external("192.0.2.2", 80)}, {"10.0.0.1"})}));
+    EXPECT_EQ(gateway.id("b"), b);
+    EXPECT_EQ(gateway.backend("a", "10.0.0.1"), a1);
+    EXPECT_EQ(gateway.backend("b", "10.0.0.1"), b1);
+}
+
+TEST(Compile, AFreedIdStillNamesWhoHadIt) {
+    Gateway gateway;
+    gateway.apply(desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"})}));
+    const ServiceId id = gateway.id("a");
+    gateway.apply({});
+    EXPECT_EQ(*gateway.ids.services.key_of(id), key("a"));
+    EXPECT_EQ(gateway.ids.services.live(), 0U);
+    EXPECT_EQ(gateway.ids.backends.live(), 0U);
+}
+
+TEST(Compile, FreedIdsAreReusedOnlyWhenNothingElseIsLeftOldestFirst) {
+    IdPool<int, ServiceId> pool(3);
+    EXPECT_EQ(pool.take(10)->value, 0U);
+    EXPECT_EQ(pool.take(11)->value, 1U);
+    pool.release({0});
+    pool.release({1});
+    EXPECT_EQ(pool.take(12)->value, 2U);  // fresh before freed
+    EXPECT_EQ(pool.take(11)->value, 1U);  // its own again
+    EXPECT_EQ(pool.take(13)->value, 0U);  // the only freed one
+    EXPECT_FALSE(pool.take(14));
+    EXPECT_EQ(pool.room(), 0U);
+    pool.release({1});
+    pool.release({2});
+    EXPECT_EQ(pool.take(15)->value, 1U);  // freed longer ago than 2
+    EXPECT_FALSE(pool.find(11));
+    EXPECT_EQ(*pool.key_of({1}), 15);
+}
+
+TEST(Compile, UnchangedServicesKeepTheirVeryObject) {
+    Gateway gateway;
+    const auto a = service("a", {external("192.0.2.1", 80, true)}, {"10.0.0.1"});
+    auto b = service("b", {external("192.0.2.2", 80)}, {"10.0.0.2"});
+    gateway.apply(desired({a, b}));
+    const auto was_a = gateway.now.services.at(key("a"));
+    const auto was_b = gateway.now.services.at(key("b"));
+    b.sets[0].endpoints.push_back({ip("10.0.0.3"), 8080, 1, "", ""});
+    gateway.apply(desired({a, b}));
+    EXPECT_EQ(gateway.now.services.at(key("a")).service, was_a.service);
+    EXPECT_EQ(gateway.now.services.at(key("a")).filter, was_a.filter);
+    EXPECT_NE(gateway.now.services.at(key("b")).service, was_b.service);
+    // Names for people and frontends are no reason to build rings anew.
+    const auto now_b = gateway.now.services.at(key("b")).service;
+    b.sets[0].endpoints[0].zone = "z";
+    b.frontends.push_back(external("192.0.2.3", 80));
+    gateway.apply(desired({a, b}));
+    EXPECT_EQ(gateway.now.services.at(key("b")).service, now_b);
+    EXPECT_NE(gateway.find("192.0.2.3", 80), nullptr);
+}
+
+TEST(Compile, SourceRangesGuardFilteredFrontendsOnly_SRC001) {
+    Gateway gateway;
+    auto web = service("web", {external("192.0.2.1", 80, true), external("192.0.2.2", 80)}, {"10.0.0.1"});
+    web.source_ranges = {net("198.51.100.0/24")};
+    gateway.apply(desired({web}));
+    const auto* guarded = gateway.find("192.0.2.1", 80)->filter;
+    ASSERT_NE(guarded, nullptr);
+    EXPECT_TRUE(guarded->allows(ip("198.51.100.7")));
+    EXPECT_FALSE(guarded->allows(ip("203.0.113.7")));
+    EXPECT_EQ(gateway.find("192.0.2.2", 80)->filter, nullptr);
+    web.source_ranges.clear();  // nobody, not everybody (SRC-002)
+    gateway.apply(desired({web}));
+    EXPECT_FALSE(gateway.find("192.0.2.1", 80)->filter->allows(ip("198.51.100.7")));
+}
+
+TEST(Compile, NodePortsAreServedOnTheTwinsAddresses_NODEPORT001_NODEPORT002) {
+    Gateway gateway;
+    gateway.addresses = {{"pen0", ip("192.0.2.1"), 24, true}, {"pen0", ip("2001:db8::1"), 64, true},
+                         {"pen1", ip("10.0.0.1"), 24, false}, {"pen1", ip("169.254.1.1"), 16, false},
+                         {"pen1", ip("fe80::1"), 64, false},  {"pen1", ip("127.0.0.1"), 8, false}};
+    gateway.apply(desired({service("web", {node_port(30080)}, {"10.0.0.9"})}));
+    EXPECT_NE(gateway.find("192.0.2.1", 30080), nullptr);
+    EXPECT_NE(gateway.find("10.0.0.1", 30080), nullptr);
+    EXPECT_EQ(gateway.find("2001:db8::1", 30080), nullptr) << "an IPv4 NodePort on an IPv6 address";
+    EXPECT_EQ(gateway.find("169.254.1.1", 30080), nullptr);
+    EXPECT_EQ(gateway.find("127.0.0.1", 30080), nullptr);
+    EXPECT_TRUE(gateway.now.table->is_node_port(30080, Protocol::Tcp));
+    // Addresses change: the next compilation follows.
+    gateway.addresses = {{"pen0", ip("192.0.2.77"), 24, false}};
+    gateway.apply(gateway.wanted);
+    EXPECT_NE(gateway.find("192.0.2.77", 30080), nullptr);
+    EXPECT_EQ(gateway.find("192.0.2.1", 30080), nullptr);
+}
+
+TEST(Compile, NodePortAddressesFollowCidrsAndPrimary_NODEPORT002_NODEPORT003) {
+    Gateway gateway;
+    gateway.addresses = {{"pen0", ip("192.0.2.1"), 24, true}, {"pen1", ip("10.0.0.1"), 24, true}, {"pen1", ip("2001:db8::1"), 64, true}};
+    auto web = service("web", {node_port(30080)}, {"10.0.0.9"});
+    web.frontends.push_back(node_port(30080, IpFamily::V6));
+    web.sets.push_back({.family = IpFamily::V6});
+    web.frontends[1].set = 1;
+    gateway.node_ports.within = {net("10.0.0.0/8")};
+    gateway.apply(desired({web}));
+    EXPECT_EQ(gateway.find("192.0.2.1", 30080), nullptr);
+    EXPECT_NE(gateway.find("10.0.0.1", 30080), nullptr);
+    EXPECT_NE(gateway.find("2001:db8::1", 30080), nullptr) << "a list of IPv4 CIDRs leaves IPv6 unrestricted";
+    gateway.node_ports = {.within = {}, .primary_only = true, .node_addresses = {ip("192.0.2.1")}};
+    gateway.apply(desired({web}));
+    EXPECT_NE(gateway.find("192.0.2.1", 30080), nullptr);
+    EXPECT_EQ(gateway.find("10.0.0.1", 30080), nullptr);
+    EXPECT_EQ(gateway.find("2001:db8::1", 30080), nullptr);
+    gateway.node_ports = {.within = {net("127.0.0.0/8")}};
+    gateway.apply(desired({web}));
+    EXPECT_EQ(gateway.find("192.0.2.1", 30080), nullptr);
+}
+
+TEST(Compile, AnAddressThatIsOnlyAVipServesNoNodePort_NODEPORT004) {
+    Gateway gateway;
+    const DesiredServices services =
+        desired({service("lb", {load_balancer("192.0.2.50", 80)}, {"10.0.0.8"}), service("web", {node_port(30080)}, {"10.0.0.9"})});
+    gateway.addresses = {{"pen0", ip("192.0.2.50"), 32, false}, {"pen0", ip("192.0.2.1"), 24, true}};
+    gateway.apply(services);
+    EXPECT_EQ(gateway.find("192.0.2.50", 30080), nullptr) << "on the twin for the VIP's sake";
+    EXPECT_NE(gateway.find("192.0.2.1", 30080), nullptr);
+    gateway.node_ports.node_addresses = {ip("192.0.2.50")};
+    gateway.apply(services);
+    EXPECT_NE(gateway.find("192.0.2.50", 30080), nullptr) << "the Node's own address";
+    gateway.node_ports.node_addresses.clear();
+    gateway.addresses[0].configured = true;
+    gateway.apply(services);
+    EXPECT_NE(gateway.find("192.0.2.50", 30080), nullptr) << "given with the port";
+    EXPECT_NE(gateway.find("192.0.2.50", 80), nullptr);
+}
+
+TEST(Compile, AnExactFrontendHidesANodePortOfTheSameNumber_NODEPORT004) {
+    Gateway gateway;
+    gateway.addresses = {{"pen0", ip("192.0.2.1"), 24, true}};
+    gateway.apply(
+        desired({service("exact", {external("192.0.2.1", 30080)}, {"10.0.0.8"}), service("web", {node_port(30080)}, {"10.0.0.9"})}));
+    EXPECT_TRUE(gateway.now.refusals.empty());
+    EXPECT_EQ(gateway.find("192.0.2.1", 30080)->service->name, "exact");
+}
+
+TEST(Compile, AConflictRefusesOneServiceByNameAndNoOther_GEN001_SVC018) {
+    Gateway gateway;
+    gateway.apply(desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"})}));
+    gateway.apply(
+        desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"}), service("0-newer", {external("192.0.2.1", 80)}, {"10.0.0.2"}),
+                 service("z", {external("192.0.2.3", 80)}, {"10.0.0.3"})}));
+    EXPECT_EQ(gateway.find("192.0.2.1", 80)->service->name, "a") << "who is in force keeps its tuple, whatever the order of names";
+    ASSERT_EQ(gateway.now.refusals.size(), 1U);
+    EXPECT_EQ(gateway.now.refusals.at(key("0-newer")),
+              "service default/0-newer/TCP: TCP 192.0.2.1 port 80 belongs to service default/a/TCP");
+    EXPECT_NE(gateway.find("192.0.2.3", 80), nullptr);
+    // The owner goes: the other one takes over without being sent again.
+    auto services = gateway.wanted;
+    services.erase(key("a"));
+    gateway.apply(services);
+    EXPECT_TRUE(gateway.now.refusals.empty());
+    EXPECT_EQ(gateway.find("192.0.2.1", 80)->service->name, "0-newer");
+}
+
+TEST(Compile, TwoServicesMayNotShareANodePort_SVC018) {
+    Gateway gateway;
+    gateway.addresses = {{"pen0", ip("192.0.2.1"), 24, true}};
+    gateway.apply(desired({service("a", {node_port(30080)}, {"10.0.0.1"}), service("b", {node_port(30080)}, {"10.0.0.2"})}));
+    EXPECT_NE(gateway.now.refusals.at(key("b")).find("TCP IPv4 NodePort 30080 belongs to service default/a/TCP"), std::string::npos);
+    EXPECT_EQ(gateway.find("192.0.2.1", 30080)->service->name, "a");
+}
+
+TEST(Compile, AFrontendMayMoveBetweenServicesInOneState_GEN007) {
+    Gateway gateway;
+    gateway.apply(
+        desired({service("a", {external("192.0.2.1", 80)}, {"10.0.0.1"}), service("b", {external("192.0.2.2", 80)}, {"10.0.0.2"})}));
+    gateway.apply(
+        desired({service("a", {external("192.0.2.2", 80)}, {"10.0.0.1"}), service("b", {external("192.0.2.1", 80)}, {"10.0.0.2"})}));
+    EXPECT_TRUE(gateway.now.refusals.empty());
+    EXPECT_EQ(gateway.find("192.0.2.2", 80)->service->name, "a");
+    EXPECT_EQ(gateway.find("192.0.2.1", 80)->service->name, "b");
+}
+
+TEST(Compile, ARefusedVersionLeavesTheFormerOneInForceLessWhatOthersOwnNow_SVC018) {
+    Gateway gateway;
+    gateway.apply(desired({service("a", {external("192.0.2.1", 80), external("192.0.2.5", 80)}, {"10.0.0.1"}),
+                           service("b", {external("192.0.2.2", 80)}, {"10.0.0.2"})}));
+    const auto a_before = gateway.now.services.at(key("a")).service;
+    // a's new version asks for what b has; b's new version takes one of a's former frontends.
+    gateway.apply(desired({service("b", {external("192.0.2.2", 80), external("192.0.2.5", 80)}, {"10.0.0.2"}),
+                           service("a", {external("192.0.2.1", 80), external("192.0.2.7", 80), external("192.0.2.2", 80)}, {"10.0.0.9"})}));
+    // Both were in force; a comes first by name, so it is b that meets a's claim.
+    ASSERT_TRUE(gateway.now.refusals.contains(key("b")));
+    EXPECT_EQ(gateway.find("192.0.2.2", 80)->service->name, "a");
+    EXPECT_EQ(gateway.find("192.0.2.7", 80)->service->name, "a");
+    EXPECT_NE(gateway.now.services.at(key("a")).service, a_before);
+    // b's former version keeps nothing, since a owns its only tuple now, but b is still known with its backend.
+    EXPECT_EQ(gateway.now.services.at(key("b")).desired->frontends.size(), 1U);
+    EXPECT_TRUE(gateway.backend("b", "10.0.0.2").is_set());
+    EXPECT_EQ(gateway.find("192.0.2.5", 80), nullptr);
+}
+
+TEST(Compile, AFullTableRefusesTheNewestAndKeepsTheOlder_GEN009) {
+    Gateway gateway(IdMap(2, 3));
+    gateway.apply(
+        desired({service("m", {external("192.0.2.1", 80)}, {"10.0.0.1"}), service("n", {external("192.0.2.2", 80)}, {"10.0.0.2"})}));
+    gateway.apply(desired({service("m", {external("192.0.2.1", 80)}, {"10.0.0.1"}), service("n", {external("192.0.2.2", 80)}, {"10.0.0.2"}),
+                           service("a", {external("192.0.2.3", 80)}, {"10.0.0.3"})}));
+    EXPECT_NE(gateway.now.refusals.at(key("a")).find("no room for another service port"), std::string::npos);
+    EXPECT_NE(gateway.find("192.0.2.1", 80), nullptr);
+    EXPECT_NE(gateway.find("192.0.2.2", 80), nullptr);
+    EXPECT_EQ(gateway.find("192.0.2.3", 80), nullptr);
+    // n grows beyond what is left: its former version stays.
+    gateway.apply(desired({service("m", {external("192.0.2.1", 80)}, {"10.0.0.1"}),
+                           service("n", {external("192.0.2.2", 80)}, {"10.0.0.2", "10.0.0.3", "10.0.0.4"})}));
+    EXPECT_NE(gateway.now.refusals.at(key("n")).find("no room for 2 more endpoints, only for 1"), std::string::npos);
+    EXPECT_EQ(gateway.find("192.0.2.2", 80)->backends().usable.size(), 1U);
+    // Room comes back in the very state that makes the same wish again.
+    gateway.apply(desired({service("n", {external("192.0.2.2", 80)}, {"10.0.0.2", "10.0.0.3", "10.0.0.4"})}));
+    EXPECT_TRUE(gateway.now.refusals.empty());
+    EXPECT_EQ(gateway.find("192.0.2.2", 80)->backends().usable.size(), 3U);
+}
+
+}  // namespace
+}  // namespace penstock::gateway

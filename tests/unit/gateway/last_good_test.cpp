@@ -1,0 +1,135 @@
+// The last good configuration on disk: it comes back as it was, or it is refused by name.
+#include "control/gateway/last_good.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "control/gateway/state_saver.hpp"
+#include "desired_builder.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LastGoodFile : public testing::Test {
+ protected:
+    void SetUp() override {
+        std::string name = testing::TempDir() + "penstock-last-good-XXXXXX";
+        ASSERT_NE(mkdtemp(name.data()), nullptr);
+        folder_ = name;
+        path_ = (folder_ / "state" / "last-good.pb").string();
+    }
+    void TearDown() override { fs::remove_all(folder_); }
+
+    static DesiredState state(const std::string& endpoint = "10.0.0.1") {
+        DesiredState out{{"edge-sync-1", 42}, desired({service("web", {external("192.0.2.1", 80), node_port(30080)}, {endpoint})}), {}};
+        out.node_ports = {{net("10.0.0.0/8")}, true, {ip("10.1.1.1")}};
+        return out;
+    }
+    std::string bytes() const {
+        std::ifstream in(path_, std::ios::binary);
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
+    void overwrite(const std::string& bytes) const { std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes; }
+
+    fs::path folder_;
+    std::string path_;
+};
+
+TEST_F(LastGoodFile, ComesBackAsItWas) {
+    ASSERT_TRUE(write_last_good(path_, state()));
+    const auto read = read_last_good(path_);
+    ASSERT_TRUE(read) << read.error().what;
+    ASSERT_TRUE(*read);
+    EXPECT_EQ((*read)->state.version, state().version);
+    EXPECT_EQ((*read)->state.node_ports, state().node_ports);
+    ASSERT_EQ((*read)->state.services.size(), 1U);
+    EXPECT_EQ(*(*read)->state.services.at(key("web")), *state().services.at(key("web")));
+    EXPECT_TRUE((*read)->refused.empty());
+}
+
+TEST_F(LastGoodFile, NoFileIsNoError) {
+    const auto read = read_last_good(path_);
+    ASSERT_TRUE(read);
+    EXPECT_FALSE(*read);
+}
+
+TEST_F(LastGoodFile, OnlyTheOwnerMayReadItWhateverTheUmask) {
+    const mode_t former = umask(0);
+    ASSERT_TRUE(write_last_good(path_, state()));
+    umask(former);
+    struct stat facts{};
+    ASSERT_EQ(stat(path_.c_str(), &facts), 0);
+    EXPECT_EQ(facts.st_mode & 07777, 0600U);
+}
+
+TEST_F(LastGoodFile, EveryDamagedByteIsFoundAndTheFileNamed) {
+    ASSERT_TRUE(write_last_good(path_, state()));
+    const std::string good = bytes();
+    for (size_t i = 0; i < good.size(); ++i) {
+        std::string damaged = good;
+        damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
+        overwrite(damaged);
+        const auto read = read_last_good(path_);
+        ASSERT_FALSE(read) << "byte " << i << " of " << good.size();
+        ASSERT_EQ(read.error().code, Errc::Corrupt) << "byte " << i;
+        ASSERT_TRUE(read.error().what.starts_with(path_ + ": ")) << read.error().what;
+    }
+}
+
+TEST_F(LastGoodFile, EveryTruncationAndAnAppendedByteAreFound) {
+    ASSERT_TRUE(write_last_good(path_, state()));
+    const std::string good = bytes();
+    for (size_t length = 0; length < good.size(); ++length) {
+        overwrite(good.substr(0, length));
+        ASSERT_EQ(read_last_good(path_).error().code, Errc::Corrupt) << "cut to " << length;
+    }
+    overwrite(good + "x");
+    EXPECT_EQ(read_last_good(path_).error().code, Errc::Corrupt);
+}
+
+TEST_F(LastGoodFile, AFailedWriteLeavesTheFormerFile) {
+    ASSERT_TRUE(write_last_good(path_, state()));
+    const std::string before = bytes();
+    // The file beside it cannot be made where a folder has its name.
+    fs::create_directories(path_ + ".new/in-the-way");
+    const auto written = write_last_good(path_, state("10.0.0.2"));
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, Errc::Unavailable);
+    EXPECT_EQ(bytes(), before);
+}
+
+TEST_F(LastGoodFile, LeftoversOfACrashDoNotMatter) {
+    fs::create_directories(fs::path(path_).parent_path());
+    std::ofstream(path_ + ".new") << "half a file";
+    ASSERT_TRUE(write_last_good(path_, state()));
+    EXPECT_TRUE(read_last_good(path_)->has_value());
+    EXPECT_FALSE(fs::exists(path_ + ".new"));
+}
+
+TEST_F(LastGoodFile, SomethingElseUnderTheNameIsRefusedByName) {
+    fs::create_directories(path_);
+    EXPECT_FALSE(read_last_good(path_));
+}
+
+TEST_F(LastGoodFile, TheSaverWritesTheNewestBeforeItEnds) {
+    {
+        StateSaver saver(path_);
+        for (uint64_t n = 1; n <= 20; ++n) {
+            DesiredState next = state();
+            next.version.number = n;
+            saver.save(std::move(next));
+        }
+    }
+    EXPECT_EQ((*read_last_good(path_))->state.version.number, 20U);
+}
+
+}  // namespace
+}  // namespace penstock::gateway

@@ -1,0 +1,38 @@
+// What the twins' addresses are good for: the identity, and the source of translated flows.
+#include "control/gateway/port_addresses.hpp"
+
+#include <gtest/gtest.h>
+
+#include "desired_builder.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+TEST(PortAddresses, TheIdentityTellsConfiguredAddressesFromAddedOnes) {
+    const std::vector<TwinAddresses> twins = {{"pen0", {ip("192.0.2.1")}}, {"pen1", {}}};
+    const auto addresses = port_addresses(twins, {{{1}, ip("10.0.0.1"), 24}, {{0}, ip("192.0.2.9"), 32}, {{0}, ip("192.0.2.1"), 24}});
+    EXPECT_EQ(addresses,
+              (std::vector<model::PortAddress>{
+                  {"pen0", ip("192.0.2.1"), 24, true}, {"pen0", ip("192.0.2.9"), 32, false}, {"pen1", ip("10.0.0.1"), 24, false}}));
+}
+
+TEST(SnatAddresses, DefaultIsTheFirstGlobalAddressOfEachTwinAndFamily_NAT002) {
+    const std::vector<TwinAddresses> twins = {{"pen0", {ip("192.0.2.7"), ip("192.0.2.1")}}, {"pen1", {}}};
+    const std::vector<route::LocalAddress> present = {{{0}, ip("192.0.2.1"), 24}, {{0}, ip("fe80::1"), 64},  {{0}, ip("192.0.2.7"), 24},
+                                                      {{1}, ip("10.0.0.2"), 24},  {{1}, ip("10.0.0.1"), 24}, {{1}, ip("2001:db8::1"), 64}};
+    EXPECT_EQ(snat_addresses({}, twins, present),
+              (std::vector<nat::SnatAddress>{{ip("192.0.2.7"), {0}, true}, {ip("10.0.0.1"), {1}, true}, {ip("2001:db8::1"), {1}, true}}));
+    // The first configured one is gone from the twin: the next one is used.
+    EXPECT_EQ(snat_addresses({}, twins, {{{0}, ip("192.0.2.1"), 24}}), (std::vector<nat::SnatAddress>{{ip("192.0.2.1"), {0}, true}}));
+}
+
+TEST(SnatAddresses, GivenOnesReplaceTheDefaultsOfTheirFamily) {
+    const std::vector<TwinAddresses> twins = {{"pen0", {}}};
+    const std::vector<route::LocalAddress> present = {{{0}, ip("192.0.2.1"), 24}, {{0}, ip("2001:db8::1"), 64}};
+    EXPECT_EQ(
+        snat_addresses({ip("198.51.100.1"), ip("192.0.2.1")}, twins, present),
+        (std::vector<nat::SnatAddress>{{ip("198.51.100.1"), {}, false}, {ip("192.0.2.1"), {}, true}, {ip("2001:db8::1"), {0}, true}}));
+}
+
+}  // namespace
+}  // namespace penstock::gateway

@@ -1,0 +1,266 @@
+// One thread between the stream, Linux and the workers: what is published, answered, saved, and when nothing is.
+#include "control/gateway/reconciler.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+
+#include "desired_builder.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+using Kind = rpc::ServiceOutcome::Kind;
+using Answer = Result<rpc::UpdateResult>;
+
+// A reconciler whose workers are a list of snapshots.
+class Bench {
+ public:
+    explicit Bench(std::string state_file = "", std::optional<LastGood> last_good = std::nullopt)
+        : reconciler({.identity = {.gateway_name = "edge"},
+                      .twins = {{"pen0", {ip("192.0.2.1")}}},
+                      .snat_addresses = {},
+                      .snat_ports = {},
+                      .host_ephemeral = {},
+                      .state_file = std::move(state_file)}) {
+        initial = reconciler.begin(std::move(last_good), linux_with({"192.0.2.1"}));
+        reconciler.start([this](std::unique_ptr<config::Snapshot> next) {
+            std::unique_lock lock(mutex);
+            gate.wait(lock, [this] { return open; });
+            published.push_back(*next);
+        });
+    }
+    static std::shared_ptr<const drivers::MirroredState> linux_with(const std::vector<std::string>& addresses) {
+        auto state = std::make_shared<drivers::MirroredState>();
+        for (const auto& address : addresses) {
+            state->addresses.push_back({{0}, ip(address), 24});
+        }
+        return state;
+    }
+    // Workers that do not come to a quiescent point until let().
+    void hold() {
+        const std::lock_guard lock(mutex);
+        open = false;
+    }
+    void let() {
+        {
+            const std::lock_guard lock(mutex);
+            open = true;
+        }
+        gate.notify_all();
+    }
+    std::future<Answer> send(rpc::StateUpdate update) {
+        auto promise = std::make_shared<std::promise<Answer>>();
+        update.received = std::chrono::steady_clock::now();
+        update.done = [promise](Answer answer) { promise->set_value(std::move(answer)); };
+        auto future = promise->get_future();
+        reconciler.submit(std::move(update));
+        return future;
+    }
+    static rpc::StateUpdate full(uint64_t version, std::vector<model::Service> services) {
+        return {.version = {"sync", version}, .base = {}, .services = std::move(services)};
+    }
+    static rpc::StateUpdate delta(uint64_t base, uint64_t version, std::vector<model::Service> services,
+                                  std::vector<model::ServiceKey> removed = {}) {
+        return {.version = {"sync", version},
+                .base = rpc::StateVersion{"sync", base},
+                .services = std::move(services),
+                .removed = std::move(removed)};
+    }
+    config::Snapshot last() {
+        const std::lock_guard lock(mutex);
+        return published.back();
+    }
+    size_t publications() {
+        const std::lock_guard lock(mutex);
+        return published.size();
+    }
+
+    std::mutex mutex;
+    std::condition_variable gate;
+    bool open = true;
+    std::vector<config::Snapshot> published;
+    std::unique_ptr<config::Snapshot> initial;
+    Reconciler reconciler;  // last: its thread ends before what it writes to
+};
+
+model::Service web(const std::string& endpoint = "10.0.0.1") {
+    return service("web", {external("192.0.2.80", 80)}, {endpoint});
+}
+
+TEST(Reconciler, AFullStateIsPublishedThenAnswered) {
+    Bench bench;
+    const auto answer = bench.send(Bench::full(1, {web()})).get();
+    ASSERT_TRUE(answer) << answer.error().what;
+    EXPECT_EQ(answer->services, (std::vector<rpc::ServiceOutcome>{{key("web"), Kind::Applied, ""}}));
+    EXPECT_NE(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp), nullptr);
+    bench.reconciler.read([](const ReconcilerState& state) {
+        EXPECT_EQ(state.applied, (rpc::StateVersion{"sync", 1}));
+        EXPECT_EQ(state.origin, StateOrigin::Stream);
+    });
+}
+
+TEST(Reconciler, NothingIsAnsweredBeforeEveryWorkerHasIt) {
+    Bench bench;
+    bench.hold();
+    auto answer = bench.send(Bench::full(1, {web()}));
+    EXPECT_EQ(answer.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+    bench.reconciler.read([](const ReconcilerState& state) { EXPECT_EQ(state.applied.number, 0U); });
+    bench.let();
+    const auto result = answer.get();
+    ASSERT_TRUE(result);
+    EXPECT_GE(result->apply_us, 50'000U);
+}
+
+TEST(Reconciler, DeltasBuildOnWhatIsInForceAndNothingElse) {
+    Bench bench;
+    EXPECT_EQ(bench.send(Bench::delta(1, 2, {})).get().error().code, Errc::Outdated) << "before any full state";
+    ASSERT_TRUE(bench.send(Bench::full(1, {web()})).get());
+    const auto wrong = bench.send(Bench::delta(7, 8, {}, {key("web")})).get();
+    EXPECT_EQ(wrong.error().code, Errc::Outdated);
+    EXPECT_NE(wrong.error().what.find("version 7 of sync"), std::string::npos);
+    EXPECT_NE(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp), nullptr) << "a refused delta changed something";
+    const auto answer =
+        bench.send(Bench::delta(1, 2, {service("api", {external("192.0.2.81", 80)}, {"10.0.0.2"})}, {key("web"), key("unknown")})).get();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->services, (std::vector<rpc::ServiceOutcome>{{key("web"), Kind::Removed, ""}, {key("api"), Kind::Applied, ""}}));
+    EXPECT_EQ(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp), nullptr);
+    EXPECT_NE(bench.last().services->find(ip("192.0.2.81"), 80, Protocol::Tcp), nullptr);
+}
+
+TEST(Reconciler, WhatQueuesUpIsOnePublicationAndStillOneAnswerEach) {
+    Bench bench;
+    bench.hold();
+    auto first = bench.send(Bench::full(1, {web()}));
+    while (bench.reconciler.read([](const ReconcilerState& state) { return state.accepted.number == 0; })) {
+        std::this_thread::yield();
+    }
+    std::vector<std::future<Answer>> more;
+    for (uint64_t version = 2; version <= 20; ++version) {
+        more.push_back(bench.send(Bench::delta(version - 1, version, {web("10.0.0." + std::to_string(version))})));
+    }
+    bench.let();
+    ASSERT_TRUE(first.get());
+    for (auto& answer : more) {
+        const auto result = answer.get();
+        ASSERT_TRUE(result) << result.error().what;
+        EXPECT_EQ(result->services.size(), 1U);
+    }
+    EXPECT_EQ(bench.publications(), 2U);
+    EXPECT_EQ(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->backends().usable[0].address, ip("10.0.0.20"));
+}
+
+TEST(Reconciler, AFullStateLeavesOutWhatIsEqualAndWithdrawsWhatIsNotNamed) {
+    Bench bench;
+    const auto api = service("api", {external("192.0.2.81", 80)}, {"10.0.0.2"});
+    ASSERT_TRUE(bench.send(Bench::full(1, {web(), api})).get());
+    const auto* before = bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->service;
+    const auto held = bench.last().services;  // keeps `before` alive
+    const auto answer = bench.send(Bench::full(2, {web()})).get();
+    EXPECT_EQ(answer->services, (std::vector<rpc::ServiceOutcome>{{key("api"), Kind::Removed, ""}}));
+    EXPECT_EQ(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->service, before) << "an equal service was touched";
+}
+
+TEST(Reconciler, AnInvalidServiceKeepsItsLastGoodVersion_GEN001) {
+    Bench bench;
+    ASSERT_TRUE(bench.send(Bench::full(1, {web()})).get());
+    rpc::StateUpdate update = Bench::full(2, {service("api", {external("192.0.2.81", 80)}, {"10.0.0.2"})});
+    update.invalid.emplace_back(key("web"), "service default/web/TCP: port 0 is not in 1-65535");
+    ASSERT_TRUE(bench.send(std::move(update)).get());
+    EXPECT_NE(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp), nullptr);
+    EXPECT_NE(bench.last().services->find(ip("192.0.2.81"), 80, Protocol::Tcp), nullptr);
+    bench.reconciler.read([](const ReconcilerState& state) { EXPECT_TRUE(state.invalid.contains(key("web"))); });
+    ASSERT_TRUE(bench.send(Bench::delta(2, 3, {web("10.0.0.9")})).get());
+    bench.reconciler.read([](const ReconcilerState& state) { EXPECT_TRUE(state.invalid.empty()) << "a later good version clears it"; });
+}
+
+TEST(Reconciler, ARefusalIsAnsweredByNameAndNothingElseSuffers_GEN001) {
+    Bench bench;
+    const auto answer = bench.send(Bench::full(1, {service("a", {external("192.0.2.80", 80)}, {"10.0.0.1"}), web()})).get();
+    ASSERT_TRUE(answer);
+    ASSERT_EQ(answer->services.size(), 2U);
+    EXPECT_EQ(answer->services[0].kind, Kind::Applied);
+    EXPECT_EQ(answer->services[1].kind, Kind::Refused);
+    EXPECT_NE(answer->services[1].why.find("belongs to service default/a/TCP"), std::string::npos);
+}
+
+TEST(Reconciler, AddressesOfTheTwinsReachNodePortsSnatAndTheIdentity_NODEPORT008) {
+    Bench bench;
+    ASSERT_TRUE(bench.send(Bench::full(1, {service("np", {node_port(30080)}, {"10.0.0.1"})})).get());
+    EXPECT_NE(bench.last().services->find(ip("192.0.2.1"), 30080, Protocol::Tcp), nullptr);
+    EXPECT_EQ(bench.last().snat->addresses.at(0).address, ip("192.0.2.1"));
+    std::promise<void> announced;
+    bench.reconciler.set_identity_listener([&] { announced.set_value(); });
+    bench.reconciler.mirrored(Bench::linux_with({"192.0.2.99"}), true);
+    announced.get_future().get();
+    EXPECT_NE(bench.last().services->find(ip("192.0.2.99"), 30080, Protocol::Tcp), nullptr);
+    EXPECT_EQ(bench.last().services->find(ip("192.0.2.1"), 30080, Protocol::Tcp), nullptr);
+    EXPECT_EQ(bench.last().snat->addresses.at(0).address, ip("192.0.2.99"));
+    bench.reconciler.read([](const ReconcilerState& state) {
+        EXPECT_EQ(state.identity.addresses, (std::vector<model::PortAddress>{{"pen0", ip("192.0.2.99"), 24, false}}));
+    });
+    bench.reconciler.set_identity_listener(nullptr);
+}
+
+TEST(Reconciler, NeighbourStatesAreForReadersAndPublishNothing) {
+    Bench bench;
+    auto state = std::make_shared<drivers::MirroredState>(*Bench::linux_with({"192.0.2.1"}));
+    state->neighbours.push_back({.id = {1}, .port = {0}, .address = ip("192.0.2.5"), .state = route::NeighbourState::Stale});
+    bench.reconciler.mirrored(state, false);
+    bench.reconciler.read([](const ReconcilerState& now) { EXPECT_EQ(now.mirror->neighbours.size(), 1U); });
+    ASSERT_TRUE(bench.send(Bench::full(1, {})).get());
+    EXPECT_EQ(bench.publications(), 1U);
+}
+
+TEST(Reconciler, WhatArrivesAfterTheStopIsAnsweredUnavailable) {
+    Bench bench;
+    bench.reconciler.stop();
+    EXPECT_EQ(bench.send(Bench::full(1, {})).get().error().code, Errc::Unavailable);
+    EXPECT_EQ(bench.publications(), 0U);
+}
+
+class ReconcilerFile : public testing::Test {
+ protected:
+    void SetUp() override {
+        std::string name = testing::TempDir() + "penstock-reconciler-XXXXXX";
+        ASSERT_NE(mkdtemp(name.data()), nullptr);
+        folder_ = name;
+        path_ = (folder_ / "last-good.pb").string();
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+    std::filesystem::path folder_;
+    std::string path_;
+};
+
+TEST_F(ReconcilerFile, ARestartBeginsWithTheLastGoodStateAndDeltasMayBuildOnIt) {
+    {
+        Bench bench(path_);
+        ASSERT_TRUE(bench.send(Bench::full(5, {web(), service("b", {external("192.0.2.80", 80)}, {"10.0.0.3"})})).get());
+    }
+    auto last_good = read_last_good(path_);
+    ASSERT_TRUE(last_good && *last_good);
+    EXPECT_EQ((*last_good)->state.services.size(), 1U) << "a refused service port is no part of the last good state";
+    Bench again("", std::move(**last_good));
+    EXPECT_NE(again.initial->services->find(ip("192.0.2.80"), 80, Protocol::Tcp), nullptr);
+    again.reconciler.read([](const ReconcilerState& state) {
+        EXPECT_EQ(state.origin, StateOrigin::LastGood);
+        EXPECT_EQ(state.applied, (rpc::StateVersion{"sync", 5}));
+    });
+    EXPECT_TRUE(again.send(Bench::delta(5, 6, {web("10.0.0.9")})).get());
+}
+
+TEST_F(ReconcilerFile, ChangesOfLinuxAloneWriteNoFile) {
+    {
+        Bench bench(path_);
+        bench.reconciler.mirrored(Bench::linux_with({"192.0.2.7"}), true);
+        while (bench.publications() == 0) {
+            std::this_thread::yield();
+        }
+    }
+    EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+}  // namespace
+}  // namespace penstock::gateway

@@ -1,0 +1,541 @@
+// The gRPC server over real sockets, with a gateway that is a fake: protocol of the state stream, rights by transport, errors by code.
+#include "control/rpc/server.hpp"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <thread>
+
+#include "control/rpc/auth.hpp"
+#include "control/rpc/convert.hpp"
+#include "control/rpc/errors.hpp"
+#include "penstock/v1/config.grpc.pb.h"
+#include "penstock/v1/debug.grpc.pb.h"
+#include "penstock/v1/status.grpc.pb.h"
+
+namespace penstock::rpc {
+namespace {
+
+// Answers every update as applied, unless told to keep them waiting or to refuse.
+class FakeGateway final : public StateTarget, public StatusSource, public DebugTarget {
+ public:
+    v1::Identity identity() const override {
+        v1::Identity message;
+        message.set_gateway_name("edge");
+        message.set_applied_version(announcements);
+        return message;
+    }
+    void submit(StateUpdate update) override {
+        const std::lock_guard lock(mutex);
+        if (update.base && update.base->number != version) {
+            update.done(fail(Errc::Outdated, "another state is in force"));
+            return;
+        }
+        version = update.version.number;
+        if (hold) {
+            waiting.push_back(std::move(update));
+            return;
+        }
+        update.done(UpdateResult{.services = {}, .apply_us = 7});
+    }
+    void set_control_connected(bool now) override { connected = now; }
+
+    v1::Status status() const override {
+        v1::Status message;
+        message.set_workers(3);
+        return message;
+    }
+    v1::ListPortsResponse ports() const override { return {}; }
+    v1::ListWorkersResponse workers() const override { return {}; }
+    v1::ListServicesResponse services(std::string_view, std::string_view name) const override {
+        v1::ListServicesResponse response;
+        if (name.empty() || name == "web") {
+            response.add_services()->set_connections(1);
+        }
+        return response;
+    }
+    v1::ListBackendsResponse backends(std::string_view, std::string_view) const override { return {}; }
+    void connections(const ConnectionFilter& filter, const std::function<bool(const v1::Connection&)>& visit) const override {
+        v1::Connection message;
+        for (uint32_t i = 0; endless || i < 100; ++i) {
+            message.set_worker(i);
+            if (filter.client.matches(IpAddr::v4(192, 0, 2, 1), static_cast<L4Port>(1000 + i % 100)) && !visit(message)) {
+                ++stopped;
+                return;
+            }
+        }
+    }
+    v1::Counters counters() const override { return {}; }
+    v1::ListRoutesResponse routes() const override { return {}; }
+    v1::ListNeighboursResponse neighbours() const override { return {}; }
+    Result<v1::Explanation> explain(const ExplainQuestion& question) const override {
+        if (question.port != 0) {
+            return fail(Errc::InvalidArgument, "port 9 does not exist; the last one is 0");
+        }
+        v1::Explanation message;
+        message.set_verdict(question.key.to_string());
+        return message;
+    }
+
+    std::mutex mutex;
+    uint64_t version = 0;
+    bool hold = false;
+    std::deque<StateUpdate> waiting;
+    std::atomic<bool> connected{false};
+    std::atomic<uint64_t> announcements{0};
+    std::atomic<bool> endless{false};
+    mutable std::atomic<int> stopped{0};
+};
+
+class RpcServer : public testing::Test {
+ protected:
+    using Stream = grpc::ClientReaderWriter<v1::StateMessage, v1::GatewayMessage>;
+
+    void SetUp() override {
+        std::string name = testing::TempDir() + "penstock-rpc-XXXXXX";
+        ASSERT_NE(mkdtemp(name.data()), nullptr);
+        folder_ = name;
+        options_.unix_paths = {(folder_ / "gateway.sock").string()};
+    }
+    void TearDown() override {
+        server_.reset();
+        std::filesystem::remove_all(folder_);
+    }
+    void start() {
+        auto started = Server::start(options_, {gateway_, gateway_, gateway_});
+        ASSERT_TRUE(started) << started.error().what;
+        server_ = std::move(*started);
+        channel_ = grpc::CreateChannel("unix:" + options_.unix_paths[0], grpc::InsecureChannelCredentials());
+    }
+    static v1::StateMessage full(uint64_t version) {
+        v1::StateMessage message;
+        message.mutable_full()->mutable_version()->set_source("test");
+        message.mutable_full()->mutable_version()->set_version(version);
+        return message;
+    }
+    static v1::StateMessage delta(uint64_t base, uint64_t version) {
+        v1::StateMessage message;
+        message.mutable_delta()->mutable_base()->set_source("test");
+        message.mutable_delta()->mutable_base()->set_version(base);
+        message.mutable_delta()->mutable_version()->set_source("test");
+        message.mutable_delta()->mutable_version()->set_version(version);
+        return message;
+    }
+    // The next message; fails the test where the stream ended instead.
+    static v1::GatewayMessage read(Stream& stream) {
+        v1::GatewayMessage message;
+        EXPECT_TRUE(stream.Read(&message));
+        return message;
+    }
+    static void set_deadline(grpc::ClientContext& context) {
+        context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+    }
+
+    std::filesystem::path folder_;
+    ServerOptions options_;
+    FakeGateway gateway_;
+    std::unique_ptr<Server> server_;
+    std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(RpcServer, TheGatewaySpeaksFirstThenAnswersEachMessageInOrder) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    grpc::ClientContext context;
+    set_deadline(context);
+    const auto stream = stub->SyncState(&context);
+    EXPECT_EQ(read(*stream).identity().gateway_name(), "edge");
+    EXPECT_TRUE(gateway_.connected);
+    ASSERT_TRUE(stream->Write(full(1)));
+    for (uint64_t version = 2; version <= 100; ++version) {  // more than may be unanswered at once
+        ASSERT_TRUE(stream->Write(delta(version - 1, version)));
+    }
+    for (uint64_t version = 1; version <= 100; ++version) {
+        const auto answer = read(*stream);
+        ASSERT_EQ(answer.applied().version().version(), version);
+        ASSERT_EQ(answer.applied().apply_us(), 7U);
+    }
+    gateway_.announcements = 5;
+    server_->announce_identity();
+    EXPECT_EQ(read(*stream).identity().applied_version(), 5U);
+    stream->WritesDone();
+    v1::GatewayMessage nothing;
+    EXPECT_FALSE(stream->Read(&nothing));
+    EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(RpcServer, AnInvalidServiceIsAnsweredAndTheStreamGoesOn_GEN001) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    grpc::ClientContext context;
+    set_deadline(context);
+    const auto stream = stub->SyncState(&context);
+    read(*stream);
+    auto message = full(1);
+    message.mutable_full()->add_services()->mutable_key()->set_name("broken");
+    ASSERT_TRUE(stream->Write(message));
+    const auto answer = read(*stream);
+    ASSERT_EQ(answer.applied().services_size(), 1);
+    EXPECT_EQ(answer.applied().services(0).outcome(), v1::ServiceResult::OUTCOME_REFUSED);
+    EXPECT_EQ(answer.applied().services(0).key().name(), "broken");
+    ASSERT_TRUE(stream->Write(delta(1, 2)));
+    EXPECT_EQ(read(*stream).applied().version().version(), 2U);
+}
+
+TEST_F(RpcServer, BrokenProtocolEndsTheStreamWithTheRightCode) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    const auto end_of = [&](const v1::StateMessage& message) {
+        grpc::ClientContext context;
+        set_deadline(context);
+        const auto stream = stub->SyncState(&context);
+        read(*stream);
+        stream->Write(message);
+        v1::GatewayMessage nothing;
+        EXPECT_FALSE(stream->Read(&nothing));
+        return stream->Finish().error_code();
+    };
+    EXPECT_EQ(end_of(v1::StateMessage()), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(end_of(delta(5, 5)), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(end_of(delta(8, 9)), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(RpcServer, ASecondStreamReplacesTheFirstWhichEndsWithAborted) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    grpc::ClientContext first_context, second_context;
+    set_deadline(first_context);
+    set_deadline(second_context);
+    gateway_.hold = true;
+    const auto first = stub->SyncState(&first_context);
+    read(*first);
+    ASSERT_TRUE(first->Write(full(1)));  // still unanswered when it is replaced
+    while (true) {
+        const std::lock_guard lock(gateway_.mutex);
+        if (!gateway_.waiting.empty()) {
+            break;
+        }
+    }
+    const auto second = stub->SyncState(&second_context);
+    read(*second);
+    v1::GatewayMessage nothing;
+    EXPECT_FALSE(first->Read(&nothing));
+    EXPECT_EQ(first->Finish().error_code(), grpc::StatusCode::ABORTED);
+    EXPECT_TRUE(gateway_.connected);
+    {
+        const std::lock_guard lock(gateway_.mutex);
+        gateway_.hold = false;
+        gateway_.waiting.front().done(UpdateResult{});  // an answer for nobody
+    }
+    ASSERT_TRUE(second->Write(full(2)));
+    EXPECT_EQ(read(*second).applied().version().version(), 2U);
+}
+
+TEST_F(RpcServer, ALostControlPlaneIsNoticed) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    {
+        grpc::ClientContext context;
+        const auto stream = stub->SyncState(&context);
+        read(*stream);
+        EXPECT_TRUE(gateway_.connected);
+        context.TryCancel();
+        EXPECT_FALSE(stream->Finish().ok());
+    }
+    for (int i = 0; gateway_.connected && i < 1000; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_FALSE(gateway_.connected);
+}
+
+TEST_F(RpcServer, StoppingEndsAnOpenStreamAndAnEndlessListing) {
+    start();
+    gateway_.endless = true;
+    const auto config = v1::GatewayConfig::NewStub(channel_);
+    const auto status = v1::GatewayStatus::NewStub(channel_);
+    grpc::ClientContext stream_context, list_context;
+    const auto stream = config->SyncState(&stream_context);
+    read(*stream);
+    const auto list = status->ListConnections(&list_context, {});
+    v1::Connection connection;
+    ASSERT_TRUE(list->Read(&connection));
+    const auto began = std::chrono::steady_clock::now();
+    server_->stop();
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(2));
+    EXPECT_FALSE(stream->Finish().ok());
+    EXPECT_EQ(gateway_.stopped, 1);
+    EXPECT_FALSE(std::filesystem::exists(options_.unix_paths[0]));
+    while (list->Read(&connection)) {
+    }
+    EXPECT_FALSE(list->Finish().ok());
+}
+
+TEST_F(RpcServer, ConnectionsAreFilteredLimitedAndEndWithTheirReader) {
+    start();
+    const auto stub = v1::GatewayStatus::NewStub(channel_);
+    const auto count = [&](const v1::ListConnectionsRequest& request) {
+        grpc::ClientContext context;
+        set_deadline(context);
+        const auto reader = stub->ListConnections(&context, request);
+        v1::Connection connection;
+        int n = 0;
+        while (reader->Read(&connection)) {
+            ++n;
+        }
+        EXPECT_TRUE(reader->Finish().ok());
+        return n;
+    };
+    v1::ListConnectionsRequest request;
+    EXPECT_EQ(count(request), 100);
+    request.set_limit(7);
+    EXPECT_EQ(count(request), 7);
+    request.mutable_client()->set_port(1003);
+    EXPECT_EQ(count(request), 1);
+    request.mutable_client()->set_address("192.0.2.2");
+    EXPECT_EQ(count(request), 0);
+
+    gateway_.endless = true;
+    gateway_.stopped = 0;
+    grpc::ClientContext context;
+    const auto reader = stub->ListConnections(&context, {});
+    v1::Connection connection;
+    ASSERT_TRUE(reader->Read(&connection));
+    context.TryCancel();
+    static_cast<void>(reader->Finish());
+    for (int i = 0; gateway_.stopped == 0 && i < 1000; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_EQ(gateway_.stopped, 1);
+}
+
+TEST_F(RpcServer, RequestsAreCheckedAndErrorsHaveTheirCodes) {
+    start();
+    const auto status = v1::GatewayStatus::NewStub(channel_);
+    const auto debug = v1::GatewayDebug::NewStub(channel_);
+    const auto code = [](auto&& call) {
+        grpc::ClientContext context;
+        set_deadline(context);
+        return call(&context);
+    };
+    v1::ListServicesRequest services;
+    v1::ListServicesResponse services_response;
+    services.set_name("web");
+    EXPECT_TRUE(code([&](auto* c) { return status->ListServices(c, services, &services_response); }).ok());
+    services.set_name("other");
+    services.set_namespace_("default");
+    const auto missing = code([&](auto* c) { return status->ListServices(c, services, &services_response); });
+    EXPECT_EQ(missing.error_code(), grpc::StatusCode::NOT_FOUND);
+    EXPECT_EQ(missing.error_message(), "there is no service default/other");
+
+    v1::ListConnectionsRequest connections;
+    connections.mutable_backend()->set_address("ten");
+    const auto refused = code([&](auto* c) { return status->ListConnections(c, connections)->Finish(); });
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_TRUE(refused.error_message().starts_with("backend: ")) << refused.error_message();
+
+    v1::ExplainRequest question;
+    v1::Explanation explanation;
+    const auto explain = [&] { return code([&](auto* c) { return debug->Explain(c, question, &explanation); }); };
+    EXPECT_EQ(explain().error_message(), "protocol is missing");
+    question.set_protocol(v1::PROTOCOL_TCP);
+    question.mutable_source()->set_address("192.0.2.1");
+    EXPECT_EQ(explain().error_message(), "source: port 0 is not in 1-65535");
+    question.mutable_source()->set_port(40000);
+    *question.mutable_destination() = question.source();
+    question.mutable_destination()->set_address("2001:db8::1");
+    EXPECT_NE(explain().error_message().find("different families"), std::string::npos);
+    question.mutable_destination()->set_address("192.0.2.2");
+    EXPECT_TRUE(explain().ok());
+    EXPECT_EQ(explanation.verdict(), "TCP 192.0.2.1:40000 -> 192.0.2.2:40000");
+    question.set_port(9);
+    EXPECT_EQ(explain().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+
+    v1::SetLogLevelRequest level;
+    v1::SetLogLevelResponse levels;
+    level.set_logger("rpc");
+    level.set_level("warn");
+    EXPECT_TRUE(code([&](auto* c) { return debug->SetLogLevel(c, level, &levels); }).ok());
+    EXPECT_EQ(levels.levels().at("rpc"), "warn");
+    level.set_level("loud");
+    EXPECT_EQ(code([&](auto* c) { return debug->SetLogLevel(c, level, &levels); }).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    level.set_logger("engine");
+    level.set_level("info");
+    EXPECT_EQ(code([&](auto* c) { return debug->SetLogLevel(c, level, &levels); }).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(RpcServer, TheSocketIsForOwnerAndGroupOnlyAndAStaleOneIsReplaced) {
+    std::ofstream(options_.unix_paths[0]) << "";  // what a crash leaves looks no better
+    std::filesystem::remove(options_.unix_paths[0]);
+    {
+        const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        sockaddr_un at{};
+        at.sun_family = AF_UNIX;
+        std::snprintf(at.sun_path, sizeof(at.sun_path), "%s", options_.unix_paths[0].c_str());
+        ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
+        close(fd);  // the file stays, and nobody listens
+    }
+    const mode_t former = umask(0);
+    start();
+    umask(former);
+    struct stat facts{};
+    ASSERT_EQ(stat(options_.unix_paths[0].c_str(), &facts), 0);
+    EXPECT_EQ(facts.st_mode & 0777, 0660U);
+    grpc::ClientContext context;
+    set_deadline(context);
+    v1::Status response;
+    EXPECT_TRUE(v1::GatewayStatus::NewStub(channel_)->GetStatus(&context, {}, &response).ok());
+    EXPECT_EQ(response.workers(), 3U);
+}
+
+TEST_F(RpcServer, AnUnknownGroupAndAMissingCertificateAreRefusedByName) {
+    options_.socket_group = "no-such-group-here";
+    auto refused = Server::start(options_, {gateway_, gateway_, gateway_});
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().what.find("no-such-group-here"), std::string::npos);
+    options_.socket_group.clear();
+    options_.tcp_addresses = {"127.0.0.1:0"};
+    options_.tls_cert = "/nonexistent/cert.pem";
+    refused = Server::start(options_, {gateway_, gateway_, gateway_});
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().what.find("--tls-cert: /nonexistent/cert.pem"), std::string::npos);
+}
+
+// A certification authority, a server and two clients, made by openssl(1).
+class RpcTls : public RpcServer {
+ protected:
+    void SetUp() override {
+        RpcServer::SetUp();
+        const std::string script = "cd '" + folder_.string() + R"(' && exec 2>/dev/null &&
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -subj /CN=test-ca -days 2 &&
+            leaf() { openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $1.key -out $1.csr -subj "$2" &&
+                     printf '%s\n' "$3" > $1.ext && openssl x509 -req -in $1.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out $1.pem -extfile $1.ext; } &&
+            leaf server /CN=gateway 'subjectAltName=IP:127.0.0.1' &&
+            leaf admin /CN=edge-sync 'subjectAltName=DNS:edge-sync.example' &&
+            leaf san /O=nobody 'subjectAltName=DNS:by-san.example' &&
+            leaf reader /CN=dashboard 'subjectAltName=DNS:dashboard.example')";
+        if (std::system(script.c_str()) != 0) {
+            GTEST_SKIP() << "openssl(1) is not there to make certificates";
+        }
+        options_.tcp_addresses = {"127.0.0.1:" + std::to_string(free_port())};
+        options_.tls_cert = file("server.pem");
+        options_.tls_key = file("server.key");
+        options_.tls_client_ca = file("ca.pem");
+        options_.tls_admin_names = {"edge-sync", "by-san.example"};
+        start();
+    }
+    std::string file(const std::string& name) const { return (folder_ / name).string(); }
+    std::string text(const std::string& name) const {
+        std::ifstream in(file(name));
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
+    std::shared_ptr<grpc::Channel> as(const std::string& name) const {
+        grpc::SslCredentialsOptions tls;
+        tls.pem_root_certs = text("ca.pem");
+        if (!name.empty()) {
+            tls.pem_cert_chain = text(name + ".pem");
+            tls.pem_private_key = text(name + ".key");
+        }
+        return grpc::CreateChannel(options_.tcp_addresses[0], grpc::SslCredentials(tls));
+    }
+    static uint16_t free_port() {
+        const int fd = socket(AF_INET, SOCK_STREAM, 0);
+        sockaddr_in at{};
+        at.sin_family = AF_INET;
+        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t length = sizeof(at);
+        EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
+        EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length), 0);
+        close(fd);
+        return ntohs(at.sin_port);
+    }
+    static grpc::Status read_status(const std::shared_ptr<grpc::Channel>& channel) {
+        grpc::ClientContext context;
+        set_deadline(context);
+        v1::Status response;
+        return v1::GatewayStatus::NewStub(channel)->GetStatus(&context, {}, &response);
+    }
+    static grpc::Status set_level(const std::shared_ptr<grpc::Channel>& channel) {
+        grpc::ClientContext context;
+        set_deadline(context);
+        v1::SetLogLevelRequest request;
+        request.set_level("info");
+        v1::SetLogLevelResponse response;
+        return v1::GatewayDebug::NewStub(channel)->SetLogLevel(&context, request, &response);
+    }
+    static grpc::Status open_stream(const std::shared_ptr<grpc::Channel>& channel) {
+        grpc::ClientContext context;
+        set_deadline(context);
+        const auto stream = v1::GatewayConfig::NewStub(channel)->SyncState(&context);
+        v1::GatewayMessage message;
+        if (stream->Read(&message)) {
+            stream->WritesDone();
+        }
+        return stream->Finish();
+    }
+};
+
+TEST_F(RpcTls, NamedAdministratorsMayDoEverything) {
+    for (const char* name : {"admin", "san"}) {
+        EXPECT_TRUE(read_status(as(name)).ok()) << name;
+        EXPECT_TRUE(set_level(as(name)).ok()) << name;
+        EXPECT_TRUE(open_stream(as(name)).ok()) << name;
+    }
+}
+
+TEST_F(RpcTls, OtherCertificatesOnlyReadAndAreToldWhichNameIsMissing) {
+    EXPECT_TRUE(read_status(as("reader")).ok());
+    const auto stream = open_stream(as("reader"));
+    EXPECT_EQ(stream.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+    EXPECT_NE(stream.error_message().find("this client is dashboard"), std::string::npos) << stream.error_message();
+    EXPECT_EQ(set_level(as("reader")).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(RpcTls, WithoutACertificateThereIsNoConnection) {
+    EXPECT_EQ(read_status(as("")).error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(read_status(grpc::CreateChannel(options_.tcp_addresses[0], grpc::InsecureChannelCredentials())).error_code(),
+              grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(RpcTls, ASecondServerOnTheSameAddressIsRefusedByName) {
+    ServerOptions again = options_;
+    again.unix_paths.clear();
+    const auto refused = Server::start(again, {gateway_, gateway_, gateway_});
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().what.find(options_.tcp_addresses[0]), std::string::npos);
+}
+
+TEST(Authorizer, RightsFollowTransportAndName) {
+    const Authorizer authorizer({"ops"});
+    EXPECT_TRUE(authorizer.may_configure({.by_unix_socket = true}));
+    EXPECT_TRUE(authorizer.may_configure({.certificate_names = {"x", "ops"}}));
+    EXPECT_TRUE(authorizer.may_read({.certificate_names = {"x"}}));
+    EXPECT_EQ(authorizer.may_configure({.certificate_names = {"x", "y"}}).error().code, Errc::PermissionDenied);
+    EXPECT_NE(authorizer.may_configure({.certificate_names = {"x", "y"}}).error().what.find("x, y"), std::string::npos);
+    EXPECT_EQ(authorizer.may_read({}).error().code, Errc::PermissionDenied);
+    EXPECT_EQ(Authorizer().may_configure({.certificate_names = {"ops"}}).error().code, Errc::PermissionDenied);
+}
+
+TEST(Errors, EachKindHasItsCode) {
+    EXPECT_EQ(status_code(Errc::InvalidArgument), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(status_code(Errc::NotFound), grpc::StatusCode::NOT_FOUND);
+    EXPECT_EQ(status_code(Errc::Outdated), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_EQ(status_code(Errc::Exhausted), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(status_code(Errc::Unavailable), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(to_status(Error{Errc::Internal, "what"}).error_message(), "what");
+    EXPECT_TRUE(to_status(Status()).ok());
+}
+
+}  // namespace
+}  // namespace penstock::rpc

@@ -1,0 +1,142 @@
+// One message of the state stream: what breaks the protocol is an error, what breaks one service port is refused alone.
+#include "control/rpc/state_message.hpp"
+
+#include <gtest/gtest.h>
+
+#include "control/rpc/convert.hpp"
+
+namespace penstock::rpc {
+namespace {
+
+v1::Service service(const std::string& name, uint32_t port = 8080) {
+    v1::Service message;
+    message.mutable_key()->set_namespace_("default");
+    message.mutable_key()->set_name(name);
+    message.mutable_key()->set_protocol(v1::PROTOCOL_TCP);
+    message.set_service_port(80);
+    auto& endpoint = *message.add_sets()->add_endpoints();
+    endpoint.set_address("10.0.0.1");
+    endpoint.set_port(port);
+    return message;
+}
+void name(v1::StateVersion& version, const std::string& source, uint64_t number) {
+    version.set_source(source);
+    version.set_version(number);
+}
+v1::StateMessage full(const std::vector<v1::Service>& services) {
+    v1::StateMessage message;
+    name(*message.mutable_full()->mutable_version(), "sync", 1);
+    for (const auto& one : services) {
+        *message.mutable_full()->add_services() = one;
+    }
+    return message;
+}
+v1::StateMessage delta(uint64_t base, uint64_t version) {
+    v1::StateMessage message;
+    name(*message.mutable_delta()->mutable_base(), "sync", base);
+    name(*message.mutable_delta()->mutable_version(), "sync", version);
+    return message;
+}
+std::string refusal(const v1::StateMessage& message) {
+    const auto checked = from_proto(message);
+    EXPECT_FALSE(checked);
+    EXPECT_EQ(checked.error().code, Errc::InvalidArgument);
+    return checked ? "" : checked.error().what;
+}
+
+TEST(StateMessage, AFullStateIsTakenWhole) {
+    auto message = full({service("a"), service("b")});
+    message.mutable_full()->mutable_node_port_addresses()->set_primary_only(true);
+    const auto checked = from_proto(message);
+    ASSERT_TRUE(checked) << checked.error().what;
+    EXPECT_EQ(checked->update.version, (StateVersion{"sync", 1}));
+    EXPECT_FALSE(checked->update.base);
+    EXPECT_EQ(checked->update.services.size(), 2U);
+    EXPECT_TRUE(checked->update.node_port_addresses->primary_only);
+    EXPECT_TRUE(checked->refused.empty());
+}
+
+TEST(StateMessage, AnInvalidServiceIsRefusedAlone_GEN001) {
+    const auto checked = from_proto(full({service("bad", 70000), service("good")}));
+    ASSERT_TRUE(checked);
+    ASSERT_EQ(checked->update.services.size(), 1U);
+    EXPECT_EQ(checked->update.services[0].key.name, "good");
+    ASSERT_EQ(checked->refused.size(), 1U);
+    EXPECT_EQ(checked->refused[0].outcome(), v1::ServiceResult::OUTCOME_REFUSED);
+    EXPECT_EQ(checked->refused[0].key().name(), "bad");
+    EXPECT_EQ(checked->refused[0].why(), "service default/bad/TCP: sets[0].endpoints[0]: port 70000 is not in 1-65535");
+    ASSERT_EQ(checked->update.invalid.size(), 1U) << "the reconciler must know whose last good version stays";
+    EXPECT_EQ(checked->update.invalid[0].first.name, "bad");
+}
+
+TEST(StateMessage, AServiceWithoutAUsableKeyIsAnsweredAndOtherwiseForgotten) {
+    auto nameless = service("");
+    const auto checked = from_proto(full({nameless, service("good")}));
+    ASSERT_TRUE(checked);
+    EXPECT_EQ(checked->refused.size(), 1U);
+    EXPECT_TRUE(checked->update.invalid.empty());
+    EXPECT_EQ(checked->update.services.size(), 1U);
+}
+
+TEST(StateMessage, OfARepeatedKeyTheFirstCounts) {
+    const auto checked = from_proto(full({service("a", 1), service("a", 2)}));
+    ASSERT_TRUE(checked);
+    ASSERT_EQ(checked->update.services.size(), 1U);
+    EXPECT_EQ(checked->update.services[0].sets[0].endpoints[0].port, 1);
+    ASSERT_EQ(checked->refused.size(), 1U);
+    EXPECT_NE(checked->refused[0].why().find("is in this message twice"), std::string::npos);
+    EXPECT_TRUE(checked->update.invalid.empty()) << "the first one is valid";
+}
+
+TEST(StateMessage, ADeltaNamesItsBaseAndWhatGoes) {
+    auto message = delta(4, 6);
+    *message.mutable_delta()->add_upsert() = service("a");
+    *message.mutable_delta()->add_remove() = service("b").key();
+    message.mutable_delta()->add_remove()->set_name("no key at all");
+    const auto checked = from_proto(message);
+    ASSERT_TRUE(checked) << checked.error().what;
+    EXPECT_EQ(*checked->update.base, (StateVersion{"sync", 4}));
+    EXPECT_EQ(checked->update.version, (StateVersion{"sync", 6}));
+    ASSERT_EQ(checked->update.removed.size(), 1U);
+    EXPECT_EQ(checked->update.removed[0].name, "b");
+    EXPECT_FALSE(checked->update.node_port_addresses) << "absent is unchanged";
+}
+
+TEST(StateMessage, WhatBreaksTheProtocolIsAnError) {
+    EXPECT_NE(refusal({}).find("neither a full state nor a delta"), std::string::npos);
+    auto message = full({});
+    message.mutable_full()->mutable_version()->clear_source();
+    EXPECT_NE(refusal(message).find("full.version: source"), std::string::npos);
+    message = full({});
+    message.mutable_full()->mutable_version()->set_version(0);
+    EXPECT_NE(refusal(message).find("full.version: version 0"), std::string::npos);
+    message = full({});
+    message.mutable_full()->mutable_node_port_addresses()->add_within("everywhere");
+    EXPECT_NE(refusal(message).find("node_port_addresses.within[0]"), std::string::npos);
+    EXPECT_NE(refusal(delta(4, 4)).find("4 of sync does not follow 4 of sync"), std::string::npos);
+    EXPECT_NE(refusal(delta(4, 3)).find("does not follow"), std::string::npos);
+    message = delta(4, 5);
+    message.mutable_delta()->mutable_version()->set_source("other");
+    EXPECT_NE(refusal(message).find("5 of other does not follow 4 of sync"), std::string::npos);
+    message = delta(4, 5);
+    message.mutable_delta()->clear_base();
+    EXPECT_NE(refusal(message).find("delta.base"), std::string::npos);
+    message = delta(4, 5);
+    *message.mutable_delta()->add_upsert() = service("a");
+    *message.mutable_delta()->add_remove() = service("a").key();
+    EXPECT_NE(refusal(message).find("default/a/TCP is both given and removed"), std::string::npos);
+}
+
+TEST(StateMessage, OutcomesKeepKindAndReason) {
+    using Kind = ServiceOutcome::Kind;
+    const model::ServiceKey key{"default", "a", "", Protocol::Udp};
+    EXPECT_EQ(to_proto(ServiceOutcome{key, Kind::Applied, ""}).outcome(), v1::ServiceResult::OUTCOME_APPLIED);
+    EXPECT_EQ(to_proto(ServiceOutcome{key, Kind::Removed, ""}).outcome(), v1::ServiceResult::OUTCOME_REMOVED);
+    const auto refused = to_proto(ServiceOutcome{key, Kind::Refused, "why"});
+    EXPECT_EQ(refused.outcome(), v1::ServiceResult::OUTCOME_REFUSED);
+    EXPECT_EQ(refused.why(), "why");
+    EXPECT_EQ(refused.key().protocol(), v1::PROTOCOL_UDP);
+}
+
+}  // namespace
+}  // namespace penstock::rpc
