@@ -3,6 +3,7 @@
 test_results.py targets BUILD SUITE...       the ninja targets that these suites need
 test_results.py run BUILD COUNTS SUITE...    runs them; shows failures and reasons of skips; appends "passed failed skipped" to COUNTS
 """
+import itertools
 import json
 import os
 import subprocess
@@ -63,8 +64,12 @@ def cases_in(report):
 
 def run(build, counts_file, suites):
     totals = {"passed": 0, "failed": 0, "skipped": 0}
+    tests = tests_of(build, suites)
+    together = [test for test in tests if test["is_parallel"]]
+    alone = [test for test in tests if not test["is_parallel"]]  # their own threads need the cores
     with tempfile.TemporaryDirectory() as reports, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for test, code, output, report in pool.map(lambda test: run_one(test, reports), tests_of(build, suites)):
+        done = itertools.chain(pool.map(lambda test: run_one(test, reports), together), (run_one(test, reports) for test in alone))
+        for test, code, output, report in done:
             ended = "timed out" if code is None else f"ended with {code}"
             try:
                 cases = list(cases_in(report))

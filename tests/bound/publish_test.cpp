@@ -52,6 +52,12 @@ TEST(Publisher, ReadersSeeWholeSnapshotsAndNoneAfterItsEnd_GEN007) {
             publisher.go_offline({r});
         });
     }
+    // On a busy machine 500 publications can be over before a reader has had the CPU once.
+    for (const std::atomic<uint64_t>& reader : rounds) {
+        while (reader.load(std::memory_order_relaxed) == 0) {
+            std::this_thread::yield();
+        }
+    }
     for (uint32_t number = 1; number <= 500; ++number) {
         publisher.publish(numbered(number));
         EXPECT_EQ(publisher.current().snat->ports.first, number);
@@ -61,9 +67,6 @@ TEST(Publisher, ReadersSeeWholeSnapshotsAndNoneAfterItsEnd_GEN007) {
         reader.join();
     }
     EXPECT_EQ(torn.load(), 0u);
-    for (const std::atomic<uint64_t>& reader : rounds) {
-        EXPECT_GT(reader.load(), 0u);
-    }
     publisher.publish(numbered(1));  // with every reader offline it must not wait for anybody
     EXPECT_EQ(publisher.current().generation, 502u);
 }
