@@ -29,7 +29,6 @@ inline constexpr std::string_view kSourceRangesIgnored = "SourceRangesIgnored"; 
 inline constexpr std::string_view kInvalidAnnotation = "InvalidAnnotation";            // ANN-G3
 inline constexpr std::string_view kUnsupportedAnnotation = "UnsupportedAnnotation";    // ANN-G4
 inline constexpr std::string_view kUnknownValue = "UnknownValue";                      // GEN-002: an enum value that we do not know
-inline constexpr std::string_view kInvalidName = "InvalidName";                        // GEN-001: no API server would take this name
 inline constexpr std::string_view kNotServed = "NotServed";                            // SVC-002, SVC-003: asks for frontends, gets none
 inline constexpr std::string_view kInvalidPodCidr = "InvalidPodCIDR";                  // XIP-006 reads a Node
 inline constexpr std::string_view kInvalidNodeAddress = "InvalidNodeAddress";          // NODEPORT-002 reads a Node

@@ -14,15 +14,5 @@ inline constexpr size_t kCacheLine = 64;
 PENSTOCK_ALWAYS_INLINE void prefetch_read(const void* address) noexcept {
     __builtin_prefetch(address, 0, 3);
 }
-PENSTOCK_ALWAYS_INLINE void prefetch_write(const void* address) noexcept {
-    __builtin_prefetch(address, 1, 3);
-}
-
-// For a bounded spin only: tells a sibling hyper-thread that this one waits.
-PENSTOCK_ALWAYS_INLINE void relax() noexcept {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 // Which worker owns a packet: pure arithmetic that every worker computes alike, so that the two directions of a connection meet on one of
-// them whatever queue the NIC chose (docs/architecture.md, "Replies come home by arithmetic"). A worker that receives another's packet
+// them whatever queue the NIC chose (docs/architecture.md, "Replies come home"). A worker that receives another's packet
 // hands it over; these functions say to whom, without looking into anybody's table.
 #pragma once
 

@@ -1,8 +1,8 @@
 #include "dataplane/pipeline/admit.hpp"
 
-namespace penstock::pipeline {
+#include "dataplane/conn/tcp_state.hpp"
 
-using packet::TcpFlags;
+namespace penstock::pipeline {
 
 Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed) noexcept {
     const auto drop = [&](DropReason reason) { return Admission{Admission::Kind::Drop, reason, frontend, nullptr}; };
@@ -19,15 +19,17 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
         return drop(DropReason::SourceNotAllowed);
     }
     if (parsed.key.protocol == Protocol::Tcp) {
-        const TcpFlags flags = parsed.tcp_flags;
-        if (flags.any(TcpFlags::kRst)) {
-            return drop(DropReason::RejectNotAllowed);  // the flow it resets is gone already; a RST is never answered
-        }
-        if (flags.has(TcpFlags::kSyn | TcpFlags::kFin)) {
-            return drop(DropReason::InvalidTcpFlags);
-        }
-        if (!flags.has(TcpFlags::kSyn) || flags.any(TcpFlags::kAck)) {
-            return {Admission::Kind::Reject, {}, frontend, nullptr};  // mid-stream without a flow: RST (REJ-005)
+        switch (conn::classify(parsed.tcp_flags)) {
+            case conn::TcpFlagClass::Syn:
+                break;
+            case conn::TcpFlagClass::Rst:
+                return drop(DropReason::RejectNotAllowed);  // the flow it resets is gone already; a RST is never answered
+            case conn::TcpFlagClass::Invalid:
+                return drop(DropReason::InvalidTcpFlags);
+            case conn::TcpFlagClass::SynAck:
+            case conn::TcpFlagClass::Ack:
+            case conn::TcpFlagClass::Fin:
+                return {Admission::Kind::Reject, {}, frontend, nullptr};  // mid-stream without a flow: RST (REJ-005)
         }
     }
     const lb::BackendSet& set = frontend->backends();

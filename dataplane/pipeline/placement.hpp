@@ -1,5 +1,5 @@
 // Which worker a packet's connection lives on. Pure: the same answer on every worker, from the packet and the snapshot alone, so that both
-// directions of a flow meet on one owner whatever queues they arrive on (architecture page, "Replies come home by arithmetic").
+// directions of a flow meet on one owner whatever queues they arrive on (architecture page, "Replies come home").
 //
 // Usually there is one candidate. A frontend whose traffic policy was switched while flows lived has two: flows from before were placed by
 // the old rule, new ones are by the new one. Then the packet visits the old rule's owner first; only the last candidate may open a flow.

@@ -26,11 +26,6 @@ class RejectLimiter {
         filling_since_ = start + ticks_per_token_;
         return true;
     }
-    // Whether take() would succeed; takes nothing (explain).
-    [[nodiscard]] bool has_token(TscTime now) const noexcept {
-        RejectLimiter copy = *this;
-        return copy.take(now);
-    }
 
  private:
     uint64_t ticks_per_token_ = 1;

@@ -5,7 +5,6 @@
 // second has changed, so the line of a busy next hop stays clean between.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -45,21 +44,5 @@ class NeighbourUse {
  private:
     Stamps stamps_;
 };
-
-// The latest use by any worker; 0: never.
-template <typename Workers>
-[[nodiscard]] UseSeconds last_used_by_any(const Workers& workers, NeighbourId id) noexcept {
-    UseSeconds latest = 0;
-    for (const NeighbourUse& worker : workers) {
-        latest = std::max(latest, worker.last_used(id));
-    }
-    return latest;
-}
-
-// True where the neighbour should be confirmed again (NTF_USE): used within the last `window` seconds. The next hop of a quiet flow need
-// not be kept warm, it is asked again with its next packet. A stamp from a moment ahead of `now` (another core's clock) counts as just now.
-[[nodiscard]] constexpr bool is_in_use(UseSeconds last_used, UseSeconds now, UseSeconds window) noexcept {
-    return last_used != 0 && (last_used >= now || now - last_used <= window);
-}
 
 }  // namespace penstock::route

@@ -111,6 +111,14 @@ void RouteTable::add_routes() {
             leaves_.push_back({.address = neighbour.address, .neighbour = i, .egress = neighbour.port});
         }
     }
+    // Nothing is sent to everybody on a link (RFC 2644): the source that such an answer would follow is forged. Last, because Linux may
+    // list the broadcast address as a neighbour.
+    for (const LocalAddress& local : addresses_) {
+        if (const std::optional<IpAddr> broadcast = directed_broadcast(local)) {
+            ranges.add(*broadcast, broadcast->bits(), static_cast<uint32_t>(leaves_.size()));
+            leaves_.push_back({});
+        }
+    }
     if (ranges.v4.size() + ranges.v6.size() > route_ranges) {
         v4_ = IntervalMap<uint32_t>(std::move(ranges.v4));
         v6_ = IntervalMap<Uint128>(std::move(ranges.v6));

@@ -165,5 +165,32 @@ TEST(PlacementWithRss, TheReceiverOwnsWhatItReceives) {
     }
 }
 
+// A NodePort that was given back may be taken for SNAT again, and its former life must not claim the replies. Whoever may make and delete
+// Services could otherwise spoil the NodePort range for everybody's flows, number by number.
+TEST_P(Placement, ANodePortGivenBackServesAsSnatPort_NAT002) {
+    const uint32_t workers = GetParam();
+    Prng random;
+    VirtualGateway gateway(VirtualGateway::Options{.workers = workers, .snat_ports = {2'048, 3'071}, .snat_shared_with_host = true});
+    const auto any_worker = [&] { return WorkerId{static_cast<uint8_t>(random.below(workers))}; };
+    const TestService web{.frontends = {{kVip, 80}}, .backends = {11}};
+    TestService passing{.name = "passing", .backends = {12}};
+    for (L4Port port = 2'048; port <= 3'071; ++port) {
+        passing.node_ports.push_back(port);
+    }
+    gateway.publish({web, passing});
+    const auto open = [&](L4Port port) {
+        return gateway.send(from_client().ipv4("198.51.100.7", "80.11.12.10").tcp(port, 80, "S").build(), kUp, any_worker());
+    };
+    ASSERT_EQ(open(999).reason, DropReason::SnatPortsExhausted);
+    gateway.publish({web});
+    for (L4Port port = 1'000; port < 1'200; ++port) {
+        const Outcome syn = open(port);
+        ASSERT_EQ(syn.verdict, Verdict::Transmit);
+        const Outcome reply = gateway.send(reply_to(key_of(syn.frame)), kCluster, any_worker());
+        ASSERT_EQ(reply.verdict, Verdict::Transmit) << port;
+        ASSERT_EQ(key_of(reply.frame).destination_port, port);
+    }
+}
+
 }  // namespace
 }  // namespace penstock::test

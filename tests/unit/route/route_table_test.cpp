@@ -88,6 +88,21 @@ TEST(RouteTable, ARouteElsewhereHidesShorterPrefixes) {
     EXPECT_EQ(told(*table, "10.244.2.1"), "p0 192.0.2.254");
 }
 
+// Linux lists a broadcast address as a neighbour with the Ethernet broadcast address once anything on the host has sent there (NUD_NOARP).
+// Reaching it through a flow would let a forged source have a packet answered to a whole link.
+TEST(RouteTable, SendsNothingToEverybodyOnALink) {
+    const auto table = RouteTable::build({{prefix("0.0.0.0/0"), kP0, ip("192.0.2.254")},
+                                          {prefix("192.0.2.0/24"), kP0, std::nullopt},
+                                          {prefix("10.9.0.0/31"), kP1, std::nullopt}},
+                                         {neighbour(1, kP0, "192.0.2.255"), neighbour(2, kP0, "192.0.2.253")},
+                                         {{kP0, ip("192.0.2.1"), 24}, {kP1, ip("10.9.0.0"), 31}}, {});
+    EXPECT_EQ(told(*table, "192.0.2.255"), "none");
+    EXPECT_EQ(told(*table, "192.0.2.254"), "p0 192.0.2.254");
+    EXPECT_EQ(told(*table, "192.0.2.253"), "p0 192.0.2.253 #2");
+    EXPECT_EQ(told(*table, "192.0.3.0"), "p0 192.0.2.254");
+    EXPECT_EQ(told(*table, "10.9.0.1"), "p1 10.9.0.1") << "a /31 has no broadcast (RFC 3021)";
+}
+
 TEST(RouteTable, EqualPrefixesAreSettledByMetricThenPort) {
     const Route costly{prefix("10.0.0.0/8"), kP0, ip("192.0.2.1"), 200};
     const Route cheap{prefix("10.0.0.0/8"), kP1, ip("192.0.2.2"), 100};
