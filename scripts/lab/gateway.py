@@ -16,6 +16,7 @@ class Gateway:
         self._driver, self._workers = driver, workers
         self.socket = run.file("penstockd.sock")
         self.state_file = run.file("last-good.pb")
+        self.more_options = []  # of penstockd
         self.daemon = self.sync = None
 
     # What a person would type to reach this gateway.
@@ -38,7 +39,7 @@ class Gateway:
                  "--worker-cores", cores]
         for i, (interface, twin, address) in enumerate(PORTS):
             words += ["--port", f"device=net_{self._driver}{i},iface={interface};twin={twin};address={address}/24"]
-        return words
+        return words + self.more_options
 
     def sync_words(self, manifests):
         return [self.program("penstock-sync"), "--manifests", manifests, "--gateway", self.address,

@@ -1,0 +1,113 @@
+"""What is dropped is dropped by name: each case sends what deserves one reason and looks for exactly that one."""
+import socket
+import struct
+
+from fixture import VIP, case, check, equal, until
+from lab import network as net
+from lab.network import inside
+from manifests import endpoints, service
+
+
+def udp_service():
+    return service("echo", 5353, protocol="UDP", target_port=5353, external_ips=[VIP]), endpoints("echo", port=5353, protocol="UDP")
+
+
+def drops(lab):
+    return {row["reason"]: int(row["packets"]) for row in lab.gateway.json("stats")["drops"]}
+
+
+def expect_one_drop(lab, reason, send, packets=1, patience_s=5.0):
+    """After `send` this reason, and no other, has moved by so many packets."""
+    before = drops(lab)
+    send()
+    until(f"{packets} x {reason}", lambda: drops(lab)[reason] - before[reason] >= packets, patience_s=patience_s)
+    moved = {name: count - before[name] for name, count in drops(lab).items() if count != before[name]}
+    equal(moved, {reason: packets}, "drops")
+
+
+def udp_datagram(lab, address, port, payload=b"x", ttl=64):
+    with inside(lab.network.namespace("client")):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, ttl)
+            client.sendto(payload, (address, port))
+
+
+def raw_frame(lab, ip_packet):
+    """A frame as no kernel would send it."""
+    gateway_mac = lab.network.run("gateway", "cat", "/sys/class/net/gw-up/address").stdout.strip()
+    with inside(lab.network.namespace("client")):
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
+            wire.bind(("eth0", 0))
+            wire.send(bytes.fromhex(gateway_mac.replace(":", "")) + b"\x02\0\0\0\0\x07" + b"\x08\x00" + ip_packet)
+
+
+def ip_header(total_length, protocol=17, source=net.CLIENT, destination=VIP):
+    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, total_length, 1, 0, 64, protocol, 0, socket.inet_aton(source),
+                         socket.inet_aton(destination))
+    total = sum(struct.unpack("!10H", header))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return header[:10] + struct.pack("!H", ~total & 0xFFFF) + header[12:]
+
+
+@case(driver=("af_packet", "af_xdp"))
+def an_undeclared_port_of_a_vip_is_silence(lab):
+    lab.start(*udp_service())
+    expect_one_drop(lab, "vip_port_closed", lambda: udp_datagram(lab, VIP, 5354))
+    equal(lab.connection_outcome(VIP, 80, timeout_s=0.5), "silence", "TCP to a VIP that serves only UDP")
+
+
+@case()
+def a_ttl_that_runs_out_is_named(lab):
+    lab.start(*udp_service())
+    expect_one_drop(lab, "ttl_expired", lambda: udp_datagram(lab, VIP, 5353, ttl=1))
+
+
+@case(driver=("af_xdp",))
+def fragments_to_a_vip_are_named(lab):
+    """On af_xdp, because the kernel joins fragments before af_packet sees them."""
+    lab.start(*udp_service())
+    expect_one_drop(lab, "fragment", lambda: udp_datagram(lab, VIP, 5353, payload=bytes(4000)), packets=3)
+
+
+@case()
+def a_frame_that_was_cut_is_named(lab):
+    lab.start(*udp_service())
+    udp = struct.pack("!HHHH", 4000, 5353, 408, 0)
+    expect_one_drop(lab, "frame_shorter_than_ip", lambda: raw_frame(lab, ip_header(428) + udp + bytes(100)))
+
+
+@case()
+def a_broken_ip_checksum_is_named(lab):
+    lab.start(*udp_service())
+    header = bytearray(ip_header(36))
+    header[10] ^= 0x55
+    expect_one_drop(lab, "bad_ip_checksum", lambda: raw_frame(lab, bytes(header) + struct.pack("!HHHH", 4000, 5353, 16, 0) + bytes(8)))
+
+
+@case()
+def a_backend_that_nobody_has_is_named(lab):
+    objects = list(udp_service())
+    objects[1]["endpoints"] = [{"addresses": ["10.80.2.99"], "conditions": {"ready": True}, "nodeName": "edge-1"}]
+    lab.start(*objects)
+    expect_one_drop(lab, "next_hop_unresolved", lambda: udp_datagram(lab, VIP, 5353), patience_s=10)
+    objects = list(udp_service())
+    lab.apply(*objects)
+    until("the other backends are used", lambda: _echoes(lab))
+
+
+def _echoes(lab):
+    try:
+        return lab.echo(VIP, 5353, timeout_s=0.3)[2] == b"hello"
+    except OSError:
+        return False
+
+
+@case()
+def a_backend_without_a_route_is_named(lab):
+    objects = list(udp_service())
+    objects[1]["endpoints"] = [{"addresses": ["198.51.100.1"], "conditions": {"ready": True}, "nodeName": "edge-1"}]
+    lab.start(*objects)
+    expect_one_drop(lab, "no_route", lambda: udp_datagram(lab, VIP, 5353))
+    check("no_route" in lab.gateway.ctl("explain", "--proto", "udp", "--src", f"{net.CLIENT}:4000", "--dst", f"{VIP}:5353").stdout,
+          "explain does not name the reason")

@@ -1,0 +1,155 @@
+"""The API's doors: sockets, certificates, metrics, options from a file."""
+import json
+import os
+import re
+import stat
+import urllib.request
+
+from fixture import VIP, case, check, equal, until
+from lab import gateway as gw
+from lab import network as net
+from lab import traffic
+from lab.network import command, inside
+from manifests import endpoints, service
+
+
+def web():
+    return service("web", external_ips=[VIP]), endpoints("web")
+
+
+class Certificates:
+    """A CA, the gateway's certificate, and one for each client name."""
+
+    def __init__(self, directory, names=("admin", "reader")):
+        self.directory = directory
+        os.mkdir(directory)
+        self._openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj", "/CN=ca",
+                      "-keyout", self.file("ca.key"), "-out", self.file("ca.pem"))
+        for name in ("gateway", *names):
+            self._openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
+                          "-keyout", self.file(f"{name}.key"), "-out", self.file(f"{name}.csr"))
+            with open(self.file("extensions"), "w") as extensions:
+                extensions.write(f"subjectAltName=DNS:{name},IP:127.0.0.1\n")
+            self._openssl("x509", "-req", "-days", "1", "-in", self.file(f"{name}.csr"), "-CA", self.file("ca.pem"), "-CAkey",
+                          self.file("ca.key"), "-CAcreateserial", "-extfile", self.file("extensions"), "-out", self.file(f"{name}.pem"))
+
+    def file(self, name):
+        return os.path.join(self.directory, name)
+
+    def of_client(self, name):
+        return ["--tls-ca", self.file("ca.pem"), "--tls-cert", self.file(f"{name}.pem"), "--tls-key", self.file(f"{name}.key")]
+
+    @staticmethod
+    def _openssl(*words):
+        command("openssl", *words)
+
+
+@case()
+def a_tcp_address_needs_mutual_tls_and_names_decide_who_may_what(lab):
+    certificates = Certificates(lab.run.file("tls"))
+    strangers = Certificates(lab.run.file("strangers"))
+    lab.gateway.more_options = ["--listen", "127.0.0.1:9106", "--tls-cert", certificates.file("gateway.pem"), "--tls-key",
+                                certificates.file("gateway.key"), "--tls-client-ca", certificates.file("ca.pem"), "--tls-admin-names",
+                                "admin"]
+    lab.start(*web())
+
+    def ctl(*words):
+        return lab.network.run("gateway", lab.gateway.program("penstockctl"), "--gateway", "127.0.0.1:9106", *words)
+    explain = ("explain", "--proto", "tcp", "--src", "10.80.1.2:40000", "--dst", f"{VIP}:80")
+    equal(ctl(*certificates.of_client("reader"), "get", "services").returncode, 0, "exit code of a reader that reads")
+    equal(ctl(*certificates.of_client("admin"), *explain).returncode, 0, "exit code of an admin that debugs")
+    refused = ctl(*certificates.of_client("reader"), *explain)
+    equal(refused.returncode, 1, f"exit code of a reader that debugs ({refused.stderr.strip()})")
+    check(ctl(*strangers.of_client("admin"), "get", "services").returncode != 0, "a certificate of another CA is accepted")
+    check(ctl("get", "services").returncode != 0, "no certificate is accepted")
+
+
+@case()
+def a_tcp_address_without_tls_is_refused_by_name(lab):
+    lab.network.build()
+    words = lab.gateway.daemon_words()
+    words[words.index("--listen") + 1] = "127.0.0.1:9106"
+    done = lab.network.run("gateway", *words)
+    check(done.returncode != 0 and "tls" in done.stderr, f"{done.returncode}: {done.stderr}")
+
+
+@case()
+def the_socket_is_for_its_owner_and_group(lab):
+    lab.start(*web())
+    mode = os.stat(lab.gateway.socket)
+    check(stat.S_ISSOCK(mode.st_mode), "no socket")
+    equal(oct(stat.S_IMODE(mode.st_mode)), "0o660", "mode of the socket")
+
+
+@case()
+def metrics_agree_with_the_client(lab):
+    lab.start(*web())
+    frontend = traffic.Frontend("ExternalIP", "default/web/tcp", "tcp", VIP, 80)
+    at_client = traffic.ClientCounters(lab.network, [frontend])
+    lab.answered_by(12)
+    until("the last packet is counted",
+          lambda: at_client.read()[frontend][0] == gw.traffic_of(lab.gateway.services()[frontend.service])["forward_packets"])
+    sent, received = at_client.read()[frontend]
+    with inside(lab.network.namespace("gateway")):
+        with urllib.request.urlopen("http://127.0.0.1:9105/metrics", timeout=5) as response:
+            text = response.read().decode()
+    for metric, expected in (("new_flows_total", 12), ("forward_packets_total", sent), ("reverse_packets_total", received)):
+        values = [float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
+                  if line.startswith(f"penstock_service_{metric}{{") and 'service="web"' in line]
+        equal(values, [float(expected)], f"penstock_service_{metric}")
+    for reason in ("no_route", "vip_port_closed"):
+        check(re.search(rf'^penstock_drops_total\{{[^}}]*reason="{reason}"', text, re.MULTILINE), f"no metric for drops by {reason}")
+
+
+@case()
+def options_come_from_a_file_too(lab):
+    words = lab.gateway.daemon_words()[1:]
+    ini = lab.run.file("penstockd.ini")
+    with open(ini, "w") as file:
+        for name, value in zip(words[::2], words[1::2]):
+            file.write(f"{name.removeprefix('--')} = {value}\n")
+    lab.gateway.daemon_words = lambda: [lab.gateway.program("penstockd"), "--config", ini]
+    lab.start(*web())
+    equal(lab.get().status, 200, "status")
+
+
+@case()
+def without_hugepages_it_works_and_says_so(lab):
+    lab.gateway.more_options = ["--no-huge"]
+    lab.start(*web())
+    equal(lab.get().status, 200, "status")
+    check("no hugepages" in lab.gateway.ctl("status").stdout, "status does not say that there are no hugepages")
+
+
+@case()
+def node_ports_follow_the_addresses_of_the_twin_NODEPORT002(lab):
+    lab.start(service("web", node_port=30080), endpoints("web"))
+    lab.network.ip("gateway", "address add 10.80.1.9/24 dev uplink0")
+    until("the NodePort is served on the new address", lambda: lab.connection_outcome("10.80.1.9", 30080, timeout_s=0.2) == "open")
+    equal(lab.get("10.80.1.9", 30080).status, 200, "status")
+
+
+@case()
+def every_table_is_also_json_and_yaml(lab):
+    lab.start(*web())
+    lab.answered_by(3)
+    for what in ("services", "backends", "connections", "ports", "workers", "routes", "neighbours"):
+        rows = lab.gateway.json("get", what)
+        check(isinstance(rows, list) and rows, f"get {what}: {rows}")
+        for form in ("table", "wide", "yaml"):
+            asked = lab.gateway.ctl("-o", form, "get", what)
+            check(asked.returncode == 0 and asked.stdout.strip(), f"-o {form} get {what}: {asked.stderr}")
+    json.loads(lab.gateway.ctl("-o", "json", "describe", "service", "default/web").stdout)
+    equal(lab.gateway.ctl("describe", "service", "default/nobody").returncode, 1, "exit code for a Service that does not exist")
+    equal(lab.gateway.ctl("no-such-command").returncode, 2, "exit code for a wrong command line")
+
+
+@case()
+def connections_are_filtered(lab):
+    lab.start(*web(), service("other", 81, external_ips=[VIP]), endpoints("other"))
+    lab.answered_by(3)
+    lab.answered_by(2, VIP, 81)
+    equal(len(lab.gateway.json("get", "connections", "--frontend", f"{VIP}:81")), 2, "by frontend")
+    equal(len(lab.gateway.json("get", "connections", "--backend", net.BACKENDS["backend-1"])), 2, "by backend")
+    equal(len(lab.gateway.json("get", "connections", "--client", net.CLIENT, "--proto", "udp")), 0, "by protocol")
+    equal(gw.traffic_of(lab.gateway.services()["default/other/tcp"])["new_flows"], 2, "new flows")
