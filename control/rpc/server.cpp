@@ -1,6 +1,7 @@
 #include "control/rpc/server.hpp"
 
 #include <grp.h>
+#include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
@@ -66,10 +67,14 @@ Result<gid_t> group_id(const std::string& name) {
     return entry->gr_gid;
 }
 
-// gRPC's own lines are for its developers; what an operator needs to know is said by us.
-void route_grpc_log() {
+// Once in the life of the process.
+// The library is never shut down: where a client stopped reading while we wrote, its last shutdown waits ten seconds for a poller of its
+// own (tcp_posix.cc, run_poller), and a gateway has two to stop in. What it holds ends with the process. Its own lines are for its
+// developers; what an operator needs to know is said by us.
+void set_up_grpc() {
     static std::once_flag once;
     std::call_once(once, [] {
+        grpc_init();
         gpr_set_log_function([](gpr_log_func_args* line) {
             log::get("rpc").log(line->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::debug : spdlog::level::trace, "grpc: {}",
                                 line->message);
@@ -111,7 +116,7 @@ Server::~Server() {
 }
 
 Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, const Backends& backends) {
-    route_grpc_log();
+    set_up_grpc();
     auto impl = std::make_unique<Impl>(options, backends);
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
