@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
     using namespace penstock;
     const auto options = sync::read_options({argv + 1, argv + argc});
     if (!options) {
-        std::cerr << "penstock-sync: " << options.error().what << "\n";
+        std::cerr << "penstock-sync: " << options.error().what << "\npenstock-sync: --help lists the options\n";
         return sync::kExitUsage;
     }
     if (const auto* information = std::get_if<sync::Information>(&*options)) {

@@ -238,7 +238,11 @@ Status store_all(const std::vector<std::string>& arguments, po::variables_map& v
         if (!file) {
             return fail(Errc::NotFound, "--config " + path + ": cannot be read");
         }
-        po::store(po::parse_config_file(file, everywhere()), values);
+        try {
+            po::store(po::parse_config_file(file, everywhere()), values);
+        } catch (const po::error& error) {
+            return fail(Errc::InvalidArgument, path + ": " + error.what());
+        }
     }
     po::notify(values);
     return {};

@@ -6,7 +6,8 @@ namespace {
 Result<std::string> run(Gateway* gateway, const Request&) {
     const auto status = gateway->status();
     if (!status) {
-        return std::unexpected(status.error());
+        // Our own version is known all the same.
+        return fail(status.error().code, "version " PENSTOCK_VERSION "; " + status.error().what);
     }
     return "penstockctl " PENSTOCK_VERSION "\npenstockd " + status->identity().software_version() + "\n";
 }

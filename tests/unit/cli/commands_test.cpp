@@ -127,6 +127,7 @@ TEST_F(CommandTest, ExitCodesTellRefusalUsageAndAbsenceApart) {
                               Words{"set", "log-level", "info"}}) {
         EXPECT_EQ(exit_code(run(words).error()), kExitUnreachable);
     }
+    EXPECT_NE(run({"version"}).error().what.find("version "), std::string::npos) << "our own is known without a daemon";
 }
 
 struct Refusal {
