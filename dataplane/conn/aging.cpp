@@ -24,17 +24,23 @@ ConnectionIndex Aging::find_victim(const Table& table, uint32_t budget_slots) no
     };
     const uint32_t end = table.high_water();
     ConnectionIndex oldest;
+    ConnectionIndex finished;
     for (uint32_t left = std::min(budget_slots, end); left > 0; --left) {
         const uint32_t slot = next(victim_cursor_, end);
         if (!table.is_live(slot)) {
             continue;
         }
         const Connection& candidate = table.at({slot});
-        if (is_one_sided(candidate) && (!oldest.is_set() || candidate.opened_at < table.at(oldest).opened_at)) {
-            oldest = {slot};
+        if (is_one_sided(candidate)) {
+            if (!oldest.is_set() || candidate.opened_at < table.at(oldest).opened_at) {
+                oldest = {slot};
+            }
+        } else if (candidate.is_tcp() && candidate.tcp_state() == TcpState::TimeWait &&
+                   (!finished.is_set() || candidate.last_seen < table.at(finished).last_seen)) {
+            finished = {slot};
         }
     }
-    return oldest;
+    return oldest.is_set() ? oldest : finished;
 }
 
 }  // namespace penstock::conn

@@ -88,8 +88,9 @@ class Aging {
     }
 
     // For a full table: among the next `budget_slots` entries the half-open or one-way connection that opened first, or unset. By opening
-    // time, because retransmitted SYNs must not keep a flood alive. Never one that both sides have taken part in. The caller gives back
-    // what it holds and erases it.
+    // time, because retransmitted SYNs must not keep a flood alive. Where there is none, the connection that both sides have closed and
+    // that was seen longest ago: two minutes of TIME-WAIT must not bound the rate of short connections. Never another one that both sides
+    // have taken part in; nor one that a RST has closed, because the RST may be forged. The caller gives back what it holds and erases it.
     [[nodiscard]] ConnectionIndex find_victim(const Table& table, uint32_t budget_slots) noexcept;
 
  private:

@@ -124,6 +124,15 @@ TEST_F(AgingTest, EstablishedConnectionsAreNeverVictims) {
     EXPECT_FALSE(aging.find_victim(table, kCapacity).is_set());
 }
 
+TEST_F(AgingTest, WithoutAOneSidedConnectionALongFinishedOneIsTheVictim) {
+    open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::FinForward), at_second(1));
+    open(2, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(30));
+    const ConnectionIndex finished = open(3, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(20));
+    EXPECT_EQ(aging.find_victim(table, 64), finished);
+    const ConnectionIndex half_open = open(4, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(40));
+    EXPECT_EQ(aging.find_victim(table, 64), half_open);
+}
+
 TEST_F(AgingTest, TheSearchForAVictimIsBoundedAndGoesOn) {
     for (uint32_t i = 0; i < 100; ++i) {
         open(i, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
