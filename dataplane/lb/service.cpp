@@ -57,10 +57,25 @@ std::string Service::display_name() const {
     return port_name.empty() ? text : text + ":" + port_name;
 }
 
+SourceFilter::SourceFilter(bool restricted, std::vector<Prefix> allowed) : restricted_(restricted) {
+    // Sorted by address, then length: an outer prefix comes before all that it contains.
+    std::ranges::sort(allowed);
+    for (const Prefix& prefix : allowed) {
+        std::vector<Prefix>& family = prefix.family() == IpFamily::V4 ? v4_ : v6_;
+        if (family.empty() || !family.back().contains(prefix.address())) {
+            family.push_back(prefix);
+        }
+    }
+}
+
 bool SourceFilter::allows(const IpAddr& client) const noexcept {
-    // Prefix::contains is false across families, so a family without a CIDR is closed (SRC-003), and a list whose entries were all
-    // invalid is closed to everyone (SRC-002).
-    return !restricted || std::ranges::any_of(allowed, [&](const Prefix& prefix) { return prefix.contains(client); });
+    if (!restricted_) {
+        return true;
+    }
+    // A family without a CIDR is closed (SRC-003), and a list whose entries were all invalid is closed to everyone (SRC-002).
+    const std::vector<Prefix>& family = client.is_v4() ? v4_ : v6_;
+    const auto behind = std::ranges::upper_bound(family, client, {}, &Prefix::address);
+    return behind != family.begin() && std::prev(behind)->contains(client);
 }
 
 }  // namespace penstock::lb

@@ -55,11 +55,18 @@ struct Service {
     [[nodiscard]] std::string display_name() const;
 };
 
-// Which clients may open flows to a frontend (SRC-001..004). An empty filter allows everyone only where `restricted` is false.
-struct SourceFilter {
-    bool restricted = false;
-    std::vector<Prefix> allowed;
+// Which clients may open flows to a frontend (SRC-001..004). A list may be as long as a Kubernetes object can be, tens of thousands of
+// CIDRs, and is asked for every SYN: so what lies inside another prefix is left out, and the rest, sorted, takes one binary search.
+class SourceFilter {
+ public:
+    SourceFilter() = default;  // everyone
+    // An empty list allows everyone only where `restricted` is false.
+    SourceFilter(bool restricted, std::vector<Prefix> allowed);
     [[nodiscard]] bool allows(const IpAddr& client) const noexcept;
+
+ private:
+    bool restricted_ = false;
+    std::vector<Prefix> v4_, v6_;  // sorted and disjoint
 };
 
 enum class FrontendClass : uint8_t { ClusterIp, LoadBalancerIp, ExternalIp, NodePort };

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "dataplane/lb/names.hpp"
+#include "tests/support/prng.hpp"
 #include "tests/unit/lb/lb_fixture.hpp"
 
 namespace penstock::lb {
@@ -31,11 +35,37 @@ TEST(SourceFilter, ListsWhoMayOpenFlows_SRC001_SRC002_SRC003) {
         {"SRC-004: nothing asked for", false, {}, "192.0.2.1", true},
     };
     for (const FilterCase& c : cases) {
-        SourceFilter filter{.restricted = c.restricted};
+        std::vector<Prefix> allowed;
         for (const char* text : c.allowed) {
-            filter.allowed.push_back(Prefix::parse(text).value());
+            allowed.push_back(Prefix::parse(text).value());
         }
-        EXPECT_EQ(filter.allows(ip(c.client)), c.expected) << c.name;
+        EXPECT_EQ(SourceFilter(c.restricted, allowed).allows(ip(c.client)), c.expected) << c.name;
+    }
+}
+
+// Prefixes nest and touch in every way there is; asking each of them is the model.
+TEST(SourceFilter, AgreesWithAskingEveryPrefix_SRC001) {
+    penstock::test::Prng random;
+    const auto address = [&](bool v4) {
+        const auto low = static_cast<uint8_t>(random.below(256));
+        const auto high = static_cast<uint8_t>(random.below(4));
+        std::array<uint8_t, 16> bytes{0x20, 1, 0x0d, 0xb8, high, low};
+        bytes[15] = low;
+        return v4 ? IpAddr::v4(10, high, low, static_cast<uint8_t>(random.below(256))) : IpAddr::v6(bytes);
+    };
+    for (int round = 0; round < 200; ++round) {
+        std::vector<Prefix> allowed;
+        for (size_t n = random.below(40); n > 0; --n) {
+            const bool v4 = random.below(2) == 0;
+            const IpAddr base = address(v4);
+            allowed.push_back(Prefix::make(base, static_cast<unsigned>(random.below(base.bits() + 1))).value());
+        }
+        const SourceFilter filter(true, allowed);
+        for (int i = 0; i < 100; ++i) {
+            const IpAddr client = address(random.below(2) == 0);
+            EXPECT_EQ(filter.allows(client), std::ranges::any_of(allowed, [&](const Prefix& p) { return p.contains(client); }))
+                << client.to_string();
+        }
     }
 }
 
