@@ -46,6 +46,10 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
             const WorkerId translated = flow_stays_on_queue ? receiver : owner.of_tuple(key);
             const WorkerId kept = owner.of_client(key.source);
             const bool keeps_now = modes.current == lb::SourceMode::Keep;
+            // The NodePort of a Service that is gone may be a SNAT port again. New flows are not opened here, so every owner is asked.
+            if (is_snat_reply(key, snapshot) && snapshot.services->find(key.destination, key.destination_port, key.protocol) == nullptr) {
+                candidates.add(owner.of_snat_port(key.destination_port));
+            }
             if (keeps_now ? modes.translate_seen : modes.keep_seen) {
                 candidates.add(keeps_now ? translated : kept);  // the rule of earlier flows
             }
