@@ -11,7 +11,7 @@
 namespace penstock::nat {
 namespace {
 
-constexpr uint32_t kConnectionsMax = 1U << 28;  // as many as a connection table can hold
+constexpr uint32_t kConnectionsMax = (1U << 28) + 1;  // one more than a connection table can hold (pipeline/context.hpp)
 
 // Live ports from which a pool has a full map: two bytes a port at most, and fewer than 64 blocks to look through without it.
 constexpr uint32_t kMapFromPorts = 64;

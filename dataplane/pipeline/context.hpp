@@ -31,6 +31,12 @@ struct ResolveRequest {
 // 256: one for each packet that may wait (limits::kPendingMax); a lost request is repeated by the next packet.
 using ResolveQueue = SpscQueue<ResolveRequest, limits::kPendingMax>;
 
+// SNAT ports of a worker whose table holds `connections`. One more, because a flow takes its port before a full table gives up another flow
+// for it: with as many, the ports would run out first and a flood of SYNs would shut everybody out.
+[[nodiscard]] constexpr uint32_t snat_ports_for(uint32_t connections) noexcept {
+    return connections + 1;
+}
+
 // What the stages must know of a NicPort.
 struct PortFacts {
     MacAddr mac;

@@ -137,7 +137,8 @@ Result<std::unique_ptr<WorkerMemory>> WorkerSet::Impl::take_memory(uint32_t work
     }
     memory->table.reset(table->data());
     const auto ports =
-        take_huge("SNAT ports " + suffix, nat::PortPool::memory_needed(options.connections_per_worker), options.lcores[worker]);
+        take_huge("SNAT ports " + suffix, nat::PortPool::memory_needed(pipeline::snat_ports_for(options.connections_per_worker)),
+                  options.lcores[worker]);
     if (!ports) {
         return std::unexpected(ports.error());
     }
@@ -157,7 +158,8 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
     WorkerMemory& kept = *memory.emplace_back(std::move(*taken));
 
     auto table = conn::Table::create(kept.table_span, options.connections_per_worker, HashKey::random());
-    auto snat_ports = nat::PortPool::create(kept.snat_ports_span, options.connections_per_worker, self, workers, HashKey::random());
+    auto snat_ports = nat::PortPool::create(kept.snat_ports_span, pipeline::snat_ports_for(options.connections_per_worker), self, workers,
+                                            HashKey::random());
     if (!table || !snat_ports) {
         return std::unexpected(table ? snat_ports.error() : table.error());
     }

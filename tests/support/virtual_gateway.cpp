@@ -10,10 +10,10 @@ VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
     const HashKey secret = HashKey::random();
     for (uint32_t w = 0; w < options.workers; ++w) {
         auto state = std::make_unique<WorkerState>(conn::Table::memory_needed(options.connections),
-                                                   nat::PortPool::memory_needed(options.connections));
+                                                   nat::PortPool::memory_needed(pipeline::snat_ports_for(options.connections)));
         auto table = conn::Table::create(state->table.span(), options.connections, HashKey::random());
-        auto ports =
-            nat::PortPool::create(state->ports.span(), options.connections, {static_cast<uint8_t>(w)}, options.workers, HashKey::random());
+        auto ports = nat::PortPool::create(state->ports.span(), pipeline::snat_ports_for(options.connections), {static_cast<uint8_t>(w)},
+                                           options.workers, HashKey::random());
         PENSTOCK_CHECK(table && ports);
         state->context.reset(new pipeline::WorkerContext{
             .self = {static_cast<uint8_t>(w)},
