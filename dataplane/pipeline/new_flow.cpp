@@ -5,6 +5,7 @@
 #include "dataplane/nat/snat.hpp"
 #include "dataplane/packet/reject.hpp"
 #include "dataplane/pipeline/admit.hpp"
+#include "dataplane/pipeline/track.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -161,16 +162,15 @@ void new_flow(WorkerContext& ctx, Burst& burst) noexcept {
         if (!burst.under_way(i) || burst.found[i].is_hit()) {
             continue;
         }
-        // The flow may have been opened by a packet earlier in this burst. Its counters miss this one packet's TCP state, which is the
-        // opening one anyway.
+        // The flow may have been opened by a packet earlier in this burst; then this one is checked and counted as one that arrived later.
         if (opened) {
             burst.found[i] = ctx.connections.find(burst.parsed[i].key, burst.hash[i]);
             if (burst.found[i].is_hit()) {
                 burst.generation[i] = ctx.connections.generation(burst.found[i].index);
-                stats::ServiceCounters& service = ctx.counters.services[ctx.connections.at(burst.found[i].index).service.value];
-                service.forward_packets.add(1);
-                service.forward_bytes.add(burst.parsed[i].l3_length);
-                continue;
+                track_packet(ctx, burst, i);
+                if (!burst.under_way(i) || burst.found[i].is_hit()) {
+                    continue;
+                }
             }
         }
         serve_miss(ctx, burst, i);

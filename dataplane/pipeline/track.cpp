@@ -30,6 +30,22 @@ bool advance(WorkerContext& ctx, Burst& burst, uint32_t i, TscTicks aged) noexce
     return true;
 }
 
+// True where the packet goes on.
+PENSTOCK_ALWAYS_INLINE bool track_one(WorkerContext& ctx, Burst& burst, uint32_t i, TscTicks aged) noexcept {
+    if (burst.parsed[i].ttl <= 1) [[unlikely]] {
+        burst.drop(i, DropReason::TtlExpired);
+        return false;
+    }
+    if (!advance(ctx, burst, i, aged)) {
+        return false;
+    }
+    stats::ServiceCounters& service = ctx.counters.services[ctx.connections.at(burst.found[i].index).service.value];
+    const bool forward = burst.found[i].direction == conn::Direction::Forward;
+    (forward ? service.forward_packets : service.reverse_packets).add(1);
+    (forward ? service.forward_bytes : service.reverse_bytes).add(burst.parsed[i].l3_length);
+    return true;
+}
+
 }  // namespace
 
 void track(WorkerContext& ctx, Burst& burst) noexcept {
@@ -44,20 +60,14 @@ void track(WorkerContext& ctx, Burst& burst) noexcept {
             burst.found[i] = {};
             continue;
         }
-        if (burst.parsed[i].ttl <= 1) [[unlikely]] {
-            burst.drop(i, DropReason::TtlExpired);
-            continue;
-        }
-        if (!advance(ctx, burst, i, aged)) {
-            continue;
-        }
-        ++hits;
-        stats::ServiceCounters& service = ctx.counters.services[ctx.connections.at(burst.found[i].index).service.value];
-        const bool forward = burst.found[i].direction == conn::Direction::Forward;
-        (forward ? service.forward_packets : service.reverse_packets).add(1);
-        (forward ? service.forward_bytes : service.reverse_bytes).add(burst.parsed[i].l3_length);
+        hits += track_one(ctx, burst, i, aged) ? 1 : 0;
     }
     ctx.count()[stats::Counter::ConnectionHits].add(hits);
+}
+
+void track_packet(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const bool hit = track_one(ctx, burst, i, ctx.rate.milliseconds(conn::kTouchAfterMs));
+    ctx.count()[stats::Counter::ConnectionHits].add(hit ? 1 : 0);
 }
 
 }  // namespace penstock::pipeline
