@@ -6,6 +6,7 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +31,10 @@ namespace {
 constexpr int kMessageBytesMax = 256 << 20;
 // A control plane that vanished without a word must not look connected for the two hours that TCP would take to notice.
 constexpr int kKeepaliveMs = 30'000;
+// Each status or debug call has a thread while it runs, and a listing runs as long as its reader likes. Who may only read must not be able
+// to take the threads of the process that moves packets by opening thousands and reading none: calls beyond this are RESOURCE_EXHAUSTED.
+// State streams take no thread.
+constexpr int kThreadsMax = 64;
 constexpr auto kShutdownGrace = std::chrono::milliseconds(500);
 
 std::string reason() {
@@ -121,6 +126,7 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, cons
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
+    builder.SetResourceQuota(grpc::ResourceQuota("penstockd").SetMaxThreads(kThreadsMax));
     builder.SetMaxReceiveMessageSize(kMessageBytesMax);
     builder.SetMaxSendMessageSize(-1);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second server on the port must fail, not take every other call

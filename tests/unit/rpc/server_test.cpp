@@ -15,8 +15,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "control/rpc/auth.hpp"
 #include "control/rpc/convert.hpp"
@@ -280,6 +282,44 @@ TEST_F(RpcServer, StoppingEndsAnOpenStreamAndAnEndlessListing) {
     while (list->Read(&connection)) {
     }
     EXPECT_FALSE(list->Finish().ok());
+}
+
+// Whoever may only read could otherwise take a thread of the gateway with each listing that he opens and does not read.
+TEST_F(RpcServer, ReadersWhoDoNotReadTakeABoundedNumberOfThreads) {
+    const auto threads = [] {
+        return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+    };
+    start();
+    gateway_.endless = true;
+    const auto stub = v1::GatewayStatus::NewStub(channel_);
+    const auto before = threads();
+    std::deque<grpc::ClientContext> contexts;
+    std::vector<std::unique_ptr<grpc::ClientReader<v1::Connection>>> readers;
+    for (int i = 0; i < 150; ++i) {
+        readers.push_back(stub->ListConnections(&contexts.emplace_back(), {}));
+    }
+    int refused = 0;
+    for (auto& reader : readers) {
+        v1::Connection connection;
+        refused += !reader->Read(&connection) && reader->Finish().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ? 1 : 0;
+    }
+    EXPECT_LT(threads() - before, 100);
+    EXPECT_GT(refused, 50);
+    EXPECT_LT(refused, 150);
+    for (grpc::ClientContext& context : contexts) {
+        context.TryCancel();
+    }
+    // Their threads come back.
+    grpc::Status status;
+    for (int i = 0; i < 1'000; ++i) {
+        grpc::ClientContext context;
+        v1::Status answer;
+        if (status = stub->GetStatus(&context, {}, &answer); status.ok()) {
+            break;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
 TEST_F(RpcServer, ConnectionsAreFilteredLimitedAndEndWithTheirReader) {
