@@ -1,8 +1,11 @@
 #include "drivers/host_facts.hpp"
 
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -58,6 +61,27 @@ std::vector<unsigned> allowed_cpus() {
         }
     }
     return cpus;
+}
+
+std::vector<IpAddr> host_addresses() {
+    std::vector<IpAddr> addresses;
+    ifaddrs* list = nullptr;
+    if (getifaddrs(&list) != 0) {
+        return addresses;
+    }
+    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+        if (entry->ifa_addr == nullptr) {
+            continue;
+        }
+        if (entry->ifa_addr->sa_family == AF_INET) {
+            addresses.push_back(IpAddr::v4(load<Be32>(&reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr)));
+        } else if (entry->ifa_addr->sa_family == AF_INET6) {
+            addresses.push_back(
+                IpAddr::v6(load<std::array<uint8_t, 16>>(&reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr)->sin6_addr)));
+        }
+    }
+    freeifaddrs(list);
+    return addresses;
 }
 
 Result<uint64_t> network_namespace() {

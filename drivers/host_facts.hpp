@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dataplane/base/ip.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/nat/snat_config.hpp"
 
@@ -19,6 +20,9 @@ namespace penstock::drivers {
 
 // CPUs on which this thread may run, ascending: the machine's, less what cpusets and taskset took away.
 [[nodiscard]] std::vector<unsigned> allowed_cpus();
+
+// Every IP address of the host's interfaces in the network namespace of the calling thread; empty where the kernel does not say.
+[[nodiscard]] std::vector<IpAddr> host_addresses();
 
 // The inode of the network namespace of the calling thread: two namespaces may both have a "veth0", and these are different ports.
 [[nodiscard]] Result<uint64_t> network_namespace();

@@ -86,7 +86,7 @@ Status Daemon::catch_signals() {
     return {};
 }
 
-Status Daemon::lock_sockets() {
+Status Daemon::lock_files() {
     for (const ListenAddress& address : options_.listen) {
         if (!address.is_unix()) {
             continue;
@@ -95,7 +95,15 @@ Status Daemon::lock_sockets() {
         if (!lock) {
             return std::unexpected(std::move(lock.error()));
         }
-        socket_locks_.push_back(std::move(*lock));
+        file_locks_.push_back(std::move(*lock));
+    }
+    if (!options_.state_file.empty()) {
+        // Two gateways that save into one file would each come back with the other's configuration.
+        auto lock = drivers::PortLock::acquire(options_.state_file + ".lock", "state file " + options_.state_file);
+        if (!lock) {
+            return std::unexpected(std::move(lock.error()));
+        }
+        file_locks_.push_back(std::move(*lock));
     }
     return {};
 }
@@ -210,8 +218,8 @@ Status Daemon::load_last_good() {
             logger.error("the last good configuration is not usable, starting without one: {}", read.error().what);
         } else if (*read) {
             last_good = std::move(**read);
-            logger.info("last good configuration: {} service ports, version {} of {}", last_good->state.services.size(),
-                        last_good->state.version.number, last_good->state.version.source);
+            logger.info("last good configuration from {}: {} service ports, version {} of {}", options_.state_file,
+                        last_good->state.services.size(), last_good->state.version.number, last_good->state.version.source);
             for (const std::string& why : last_good->refused) {
                 logger.warn("last good configuration: {}", why);
             }

@@ -37,7 +37,7 @@ class Daemon {
 
     // The steps, in this order; each one needs those before it. The first error ends the start.
     Status catch_signals();     // before any thread exists
-    Status lock_sockets();      // nobody else serves on them
+    Status lock_files();        // nobody else serves on the sockets or saves into the state file
     Status start_eal();         // memory and lcores; this thread becomes the main one
     Status open_ports();        // DPDK ports, configured, with their buffers
     Status open_twins();        // the Linux faces, and what Linux routes through them
@@ -56,7 +56,7 @@ class Daemon {
     Options options_;
     std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
     std::optional<StopSignals> signals_;
-    std::vector<drivers::PortLock> socket_locks_;
+    std::vector<drivers::PortLock> file_locks_;
     CorePlan cores_;
     std::unique_ptr<drivers::Eal> eal_;
     drivers::Mempools pools_;

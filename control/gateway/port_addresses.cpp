@@ -66,11 +66,13 @@ std::vector<IpAddr> node_port_addresses(const model::NodePortAddresses& rule, co
 }
 
 std::vector<nat::SnatAddress> snat_addresses(const std::vector<IpAddr>& given, const std::vector<TwinAddresses>& twins,
-                                             const std::vector<route::LocalAddress>& present) {
+                                             const std::vector<route::LocalAddress>& present, const std::vector<IpAddr>& elsewhere) {
     std::vector<nat::SnatAddress> out;
     for (const IpAddr& address : given) {
-        const bool on_a_twin = std::ranges::find(present, address, &route::LocalAddress::address) != present.end();
-        out.push_back({.address = address, .egress = {}, .shared_with_host = on_a_twin});
+        // On a twin, or anywhere else on the host: on loopback, say. There Linux opens connections from it too.
+        const bool of_host = std::ranges::find(present, address, &route::LocalAddress::address) != present.end() ||
+                             std::ranges::find(elsewhere, address) != elsewhere.end();
+        out.push_back({.address = address, .egress = {}, .shared_with_host = of_host});
     }
     for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
         if (std::ranges::find(given, family, &IpAddr::family) != given.end()) {

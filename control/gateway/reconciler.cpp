@@ -6,6 +6,7 @@
 
 #include "control/log/log.hpp"
 #include "dataplane/base/check.hpp"
+#include "drivers/host_facts.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -242,7 +243,8 @@ bool Reconciler::put(model::Service service) {
 // Routes, source addresses and the identity from Linux's side. True where the identity is another one now.
 bool Reconciler::take_over(const drivers::MirroredState& mirror) {
     routes_ = route::RouteTable::build(mirror.routes, mirror.neighbours, mirror.addresses, mirror.ports);
-    nat::SnatConfig snat{.addresses = snat_addresses(options_.snat_addresses, options_.twins, mirror.addresses),
+    nat::SnatConfig snat{.addresses = snat_addresses(options_.snat_addresses, options_.twins, mirror.addresses,
+                                                     options_.snat_addresses.empty() ? std::vector<IpAddr>{} : drivers::host_addresses()),
                          .ports = options_.snat_ports,
                          .host_ephemeral = options_.host_ephemeral};
     if (snat != *snat_) {

@@ -32,6 +32,8 @@ TEST(SnatAddresses, GivenOnesReplaceTheDefaultsOfTheirFamily) {
     EXPECT_EQ(
         snat_addresses({ip("198.51.100.1"), ip("192.0.2.1")}, twins, present),
         (std::vector<nat::SnatAddress>{{ip("198.51.100.1"), {}, false}, {ip("192.0.2.1"), {}, true}, {ip("2001:db8::1"), {0}, true}}));
+    // On loopback, say: Linux opens connections from it too, so its ports are shared.
+    EXPECT_TRUE(snat_addresses({ip("198.51.100.1")}, twins, present, {ip("198.51.100.1")}).front().shared_with_host);
 }
 
 }  // namespace
