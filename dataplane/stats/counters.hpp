@@ -29,7 +29,7 @@ namespace penstock::stats {
     X(ConnectionHits, "connection_hits", "packets that belonged to a known connection")                             \
     X(NewConnections, "new_connections", "connections set up")                                                      \
     X(ClosedConnections, "closed_connections", "connections removed: closed, idle past their timeout, or reopened") \
-    X(EvictedConnections, "evicted_connections", "half-open connections removed early because the table was full")  \
+    X(EvictedConnections, "evicted_connections", "half-open or finished connections removed early because the table was full")  \
     X(Rejected, "rejected", "answers sent instead of forwarding: TCP RST or ICMP port unreachable")                 \
     X(HeldForNextHop, "held_for_next_hop", "packets that waited for a next hop's address")                          \
     X(Polls, "polls", "rounds of the poll loop")                                                                    \
