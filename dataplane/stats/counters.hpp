@@ -17,25 +17,25 @@
 namespace penstock::stats {
 
 // X(Enumerator, counter_name, meaning)
-#define PENSTOCK_COUNTERS(X)                                                                                        \
-    X(RxPackets, "rx_packets", "packets taken from receive queues")                                                 \
-    X(RxBytes, "rx_bytes", "bytes of those, Ethernet header included")                                              \
-    X(TxPackets, "tx_packets", "packets given to transmit queues")                                                  \
-    X(TxBytes, "tx_bytes", "bytes of those, Ethernet header included")                                              \
-    X(HandedOff, "handed_off", "packets given to the worker that owns their flow")                                  \
-    X(HandedIn, "handed_in", "packets taken from other workers")                                                    \
-    X(Punted, "punted", "packets given to Linux through the twin")                                                  \
-    X(FromHost, "from_host", "packets that Linux sent through the twin")                                            \
-    X(ConnectionHits, "connection_hits", "packets that belonged to a known connection")                             \
-    X(NewConnections, "new_connections", "connections set up")                                                      \
-    X(ClosedConnections, "closed_connections", "connections removed: closed, idle past their timeout, or reopened") \
-    X(EvictedConnections, "evicted_connections", "half-open or finished connections removed early because the table was full")  \
-    X(Rejected, "rejected", "answers sent instead of forwarding: TCP RST or ICMP port unreachable")                 \
-    X(HeldForNextHop, "held_for_next_hop", "packets that waited for a next hop's address")                          \
-    X(Polls, "polls", "rounds of the poll loop")                                                                    \
-    X(EmptyPolls, "empty_polls", "rounds that found nothing to do")                                                 \
-    X(BusyTicks, "busy_ticks", "TSC ticks spent in rounds that found something")                                    \
-    X(AgingTicks, "aging_ticks", "TSC ticks spent in looking for idle connections")                                 \
+#define PENSTOCK_COUNTERS(X)                                                                                                   \
+    X(RxPackets, "rx_packets", "packets taken from receive queues")                                                            \
+    X(RxBytes, "rx_bytes", "bytes of those, Ethernet header included")                                                         \
+    X(TxPackets, "tx_packets", "packets given to transmit queues")                                                             \
+    X(TxBytes, "tx_bytes", "bytes of those, Ethernet header included")                                                         \
+    X(HandedOff, "handed_off", "packets given to the worker that owns their flow")                                             \
+    X(HandedIn, "handed_in", "packets taken from other workers")                                                               \
+    X(Punted, "punted", "packets given to Linux through the twin")                                                             \
+    X(FromHost, "from_host", "packets that Linux sent through the twin")                                                       \
+    X(ConnectionHits, "connection_hits", "packets that belonged to a known connection")                                        \
+    X(NewConnections, "new_connections", "connections set up")                                                                 \
+    X(ClosedConnections, "closed_connections", "connections removed: closed, idle past their timeout, or reopened")            \
+    X(EvictedConnections, "evicted_connections", "half-open or finished connections removed early because the table was full") \
+    X(Rejected, "rejected", "answers sent instead of forwarding: TCP RST or ICMP port unreachable")                            \
+    X(HeldForNextHop, "held_for_next_hop", "packets that waited for a next hop's address")                                     \
+    X(Polls, "polls", "rounds of the poll loop")                                                                               \
+    X(EmptyPolls, "empty_polls", "rounds that found nothing to do")                                                            \
+    X(BusyTicks, "busy_ticks", "TSC ticks spent in rounds that found something")                                               \
+    X(AgingTicks, "aging_ticks", "TSC ticks spent in looking for idle connections")                                            \
     X(Connections, "connections", "connections now (a level, not a count)")
 
 enum class Counter : uint8_t {
