@@ -1,11 +1,14 @@
 """Runs meson's test suites and counts single cases, which meson does not: it counts programs. Called by scripts/test.
 
-test_results.py targets BUILD SUITE...       the ninja targets that these suites need
-test_results.py run BUILD COUNTS SUITE...    runs them; shows failures and reasons of skips; appends "passed failed skipped" to COUNTS
+test_results.py targets BUILD FILTER SUITE...     the ninja targets that these suites need
+test_results.py run BUILD FILTER COUNTS SUITE...  runs them; shows failures and reasons of skips; appends "passed failed skipped" to COUNTS
+
+FILTER is a regular expression on the names of test programs; "" matches all.
 """
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,16 +16,17 @@ import xml.etree.ElementTree as xml
 from concurrent.futures import ThreadPoolExecutor
 
 
-def tests_of(build, suites):
+def tests_of(build, name_filter, suites):
     listed = json.loads(subprocess.check_output(["meson", "introspect", build, "--tests"], text=True))
     # meson writes a suite as "project:suite".
-    return [test for test in listed if {name.rpartition(":")[2] for name in test["suite"]} & set(suites)]
+    return [test for test in listed
+            if {name.rpartition(":")[2] for name in test["suite"]} & set(suites) and re.search(name_filter, test["name"])]
 
 
-def targets(build, suites):
+def targets(build, name_filter, suites):
     known = json.loads(subprocess.check_output(["meson", "introspect", build, "--targets"], text=True))
     path_of = {target["id"]: os.path.relpath(target["filename"][0], build) for target in known}
-    for path in sorted({path_of[target] for test in tests_of(build, suites) for target in test["depends"]}):
+    for path in sorted({path_of[target] for test in tests_of(build, name_filter, suites) for target in test["depends"]}):
         print(path)
     return 0
 
@@ -46,6 +50,11 @@ def timeout_factor():
     return 10
 
 
+def reason_of(skip):
+    text = " ".join((skip.get("message") or skip.text or "no reason given").split())
+    return re.sub(r"^\S+:\d+ ", "", text)  # gtest puts the place before the words
+
+
 def cases_in(report):
     """Yields (name, "passed" | "failed" | "skipped", reason)."""
     for suite in xml.parse(report).getroot().iter("testsuite"):
@@ -55,16 +64,16 @@ def cases_in(report):
             if case.find("failure") is not None:
                 yield name, "failed", ""
             elif skip is not None:
-                yield name, "skipped", " ".join((skip.get("message") or skip.text or "no reason given").split())
+                yield name, "skipped", reason_of(skip)
             elif case.get("status") == "notrun":  # switched off by a DISABLED_ name
                 yield name, "skipped", "disabled by its name"
             else:
                 yield name, "passed", ""
 
 
-def run(build, counts_file, suites):
+def run(build, name_filter, counts_file, suites):
     totals = {"passed": 0, "failed": 0, "skipped": 0}
-    tests = tests_of(build, suites)
+    tests = tests_of(build, name_filter, suites)
     together = [test for test in tests if test["is_parallel"]]
     alone = [test for test in tests if not test["is_parallel"]]  # their own threads need the cores
     with tempfile.TemporaryDirectory() as reports, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -90,5 +99,7 @@ def run(build, counts_file, suites):
 
 
 if __name__ == "__main__":
-    action, build_directory, *rest = sys.argv[1:]
-    sys.exit(targets(build_directory, rest) if action == "targets" else run(build_directory, rest[0], rest[1:]))
+    action, *arguments = sys.argv[1:]
+    if action == "targets":
+        sys.exit(targets(arguments[0], arguments[1], arguments[2:]))
+    sys.exit(run(arguments[0], arguments[1], arguments[2], arguments[3:]))

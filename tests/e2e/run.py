@@ -1,11 +1,12 @@
 """End-to-end cases: penstockd, penstock-sync and penstockctl as they are shipped, between real clients and real servers.
 
-run.py --build DIR [--filter PATTERN] [--counts FILE] [--list]
+run.py --build DIR [--filter REGEX] [--counts FILE] [--list]
 
 Each case gets a network of its own (scripts/lab) and takes it down again. Case names end in the requirements that they stand for.
 """
 import argparse
 import os
+import re
 import resource
 import signal
 import sys
@@ -30,7 +31,7 @@ def main():
     parser.add_argument("--counts")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    chosen = [case for case in all_cases() if options.filter in case.name]
+    chosen = [case for case in all_cases() if re.search(options.filter, case.name)]
     if options.list:
         print("\n".join(case.name for case in chosen))
         return 0
