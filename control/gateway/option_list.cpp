@@ -10,7 +10,17 @@ namespace penstock::gateway {
 namespace {
 
 namespace po = boost::program_options;
-using Strings = std::vector<std::string>;
+
+// Boost breaks lines at 80 otherwise, which leaves 27 for words beside the longest option.
+constexpr unsigned kColumns = 118;
+
+// Values stay text here: options.cpp reads them and words each refusal.
+auto* text(const char* shown_as) {
+    return po::value<std::string>()->value_name(shown_as);
+}
+auto* texts(const char* shown_as) {
+    return po::value<std::vector<std::string>>()->value_name(shown_as);
+}
 
 // clang-format off
 constexpr const char* kExamples = R"TEXT(Examples
@@ -34,85 +44,69 @@ Configuration comes from penstock-sync over gRPC; penstockctl shows what the gat
 
 }  // namespace
 
+// clang-format off
 po::options_description general_options() {
-    po::options_description group("General");
-    group.add_options()                            //
-        ("help,h", "print this and exit")          //
-        ("version", "print the version and exit")  //
-        ("config", po::value<std::string>()->value_name("FILE"), "INI file with these options, without the dashes");
+    po::options_description group("General", kColumns, kColumns / 2);
+    group.add_options()
+        ("help,h", "print this and exit")
+        ("version", "print the version and exit")
+        ("config", text("FILE"), "INI file with these options, without the dashes");
     return group;
 }
 
 std::vector<po::options_description> settings() {
     std::vector<po::options_description> groups;
 
-    auto& ports = groups.emplace_back("Ports, workers, memory");
-    ports.add_options()  //
-        ("port", po::value<Strings>()->value_name("FIELDS"),
-         "'device=D;twin=NAME;address=A/L,...;mtu=N', repeatable, needed at least once. device: a PCI address or a DPDK vdev string. twin: "
-         "the "
-         "Linux interface to create beside it. address: what the twin carries (default: none). mtu: IP bytes (default 1500)")     //
-        ("workers", po::value<std::string>()->value_name("N"), "polling threads (default 1, or one for each of --worker-cores)")  //
-        ("worker-cores", po::value<std::string>()->value_name("LIST"),
-         "CPUs of the workers, as 2-5 or 1,1,2; one named twice gets two (default: the CPUs after the main core)")             //
-        ("main-core", po::value<std::string>()->value_name("N"), "CPU of all other threads (default: the first one allowed)")  //
-        ("memory-mb", po::value<std::string>()->value_name("N")->default_value("512"), "memory for packets and tables")        //
-        ("no-huge", po::bool_switch(), "use ordinary memory; otherwise hugepages, and ordinary memory where there are none")   //
-        ("connections", po::value<std::string>()->value_name("N")->default_value(std::to_string(limits::kConnectionsDefault)),
-         "capacity of each worker's connection table");
+    groups.emplace_back("Ports, workers, memory", kColumns, kColumns / 2).add_options()
+        ("port", texts("FIELDS"), "'device=D;twin=NAME;address=A/L,...;mtu=N', repeatable, needed at least once. device: a PCI address or a "
+            "DPDK vdev string. twin: the Linux interface to create beside it. address: what the twin carries (default: none). mtu: IP bytes "
+            "(default 1500)")
+        ("workers", text("N"), "polling threads (default 1, or one for each of --worker-cores)")
+        ("worker-cores", text("LIST"), "CPUs of the workers, as 2-5 or 1,1,2; one named twice gets two (default: the CPUs after the main "
+            "core)")
+        ("main-core", text("N"), "CPU of all other threads (default: the first one allowed)")
+        ("memory-mb", text("N")->default_value("512"), "memory for packets and tables")
+        ("no-huge", po::bool_switch(), "use ordinary memory; otherwise hugepages, and ordinary memory where there are none")
+        ("connections", text("N")->default_value(std::to_string(limits::kConnectionsDefault)), "capacity of each worker's connection table");
 
-    auto& identity = groups.emplace_back("Identity");
-    identity.add_options()  //
-        ("gateway-name", po::value<std::string>()->value_name("NAME"),
-         "how control planes know this gateway (default: the host's name)")  //
-        ("mode", po::value<std::string>()->value_name("MODE")->default_value("external"),
-         "node: runs on a cluster node and serves NodePorts; external: stands in front of the cluster")              //
-        ("node-name", po::value<std::string>()->value_name("NAME"), "mode node: the Node object that this host is")  //
-        ("label", po::value<Strings>()->value_name("K=V"), "a label of the gateway, repeatable");
+    groups.emplace_back("Identity", kColumns, kColumns / 2).add_options()
+        ("gateway-name", text("NAME"), "how control planes know this gateway (default: the host's name)")
+        ("mode", text("MODE")->default_value("external"), "node: runs on a cluster node and serves NodePorts; external: stands in front of "
+            "the cluster")
+        ("node-name", text("NAME"), "mode node: the Node object that this host is")
+        ("label", texts("K=V"), "a label of the gateway, repeatable");
 
-    auto& api = groups.emplace_back("Management");
-    api.add_options()  //
-        ("listen", po::value<Strings>()->value_name("ADDRESS"),
-         "where gRPC listens, repeatable: unix:PATH or HOST:PORT; the latter needs the three --tls options (default "
-         "unix:/run/penstock/penstockd.sock)")                                                                          //
-        ("socket-group", po::value<std::string>()->value_name("GROUP"), "group that may use Unix sockets (mode 0660)")  //
-        ("tls-cert", po::value<std::string>()->value_name("FILE"), "the gateway's certificate chain, PEM")              //
-        ("tls-key", po::value<std::string>()->value_name("FILE"), "its private key, PEM")                               //
-        ("tls-client-ca", po::value<std::string>()->value_name("FILE"), "who signs clients' certificates, PEM")         //
-        ("tls-admin-names", po::value<std::string>()->value_name("A,B"),
-         "certificate names (CN or SAN) that may configure and debug; others only read")  //
-        ("metrics-listen", po::value<std::string>()->value_name("HOST:PORT")->default_value("127.0.0.1:9105"),
-         "Prometheus metrics at /metrics; off: none")  //
-        ("state-file", po::value<std::string>()->value_name("FILE")->default_value("/var/lib/penstock/last-good.pb"),
-         "the last good configuration, with which a restart begins; none: start empty");
+    groups.emplace_back("Management", kColumns, kColumns / 2).add_options()
+        ("listen", texts("ADDRESS"), "where gRPC listens, repeatable: unix:PATH or HOST:PORT; the latter needs the three --tls options "
+            "(default unix:/run/penstock/penstockd.sock)")
+        ("socket-group", text("GROUP"), "group that may use Unix sockets (mode 0660)")
+        ("tls-cert", text("FILE"), "the gateway's certificate chain, PEM")
+        ("tls-key", text("FILE"), "its private key, PEM")
+        ("tls-client-ca", text("FILE"), "who signs clients' certificates, PEM")
+        ("tls-admin-names", text("A,B"), "certificate names (CN or SAN) that may configure and debug; others only read")
+        ("metrics-listen", text("ADDRESS")->default_value("127.0.0.1:9105"), "HOST:PORT of Prometheus metrics at /metrics; off: none")
+        ("state-file", text("FILE")->default_value("/var/lib/penstock/last-good.pb"), "the last good configuration, with which a restart "
+            "begins; none: start empty");
 
-    auto& snat = groups.emplace_back("Source translation");
-    snat.add_options()  //
-        ("snat-address", po::value<Strings>()->value_name("ADDRESS"),
-         "source address of translated flows, repeatable (default: the first global address of the twin they leave by)")  //
-        ("snat-ports", po::value<std::string>()->value_name("FIRST-LAST")->default_value("1024-65535"), "source ports of translated flows");
+    groups.emplace_back("Source translation", kColumns, kColumns / 2).add_options()
+        ("snat-address", texts("ADDRESS"), "source address of translated flows, repeatable (default: the first global address of the twin "
+            "they leave by)")
+        ("snat-ports", text("FIRST-LAST")->default_value("1024-65535"), "source ports of translated flows");
 
-    auto& logging = groups.emplace_back("Logging");
-    logging.add_options()  //
-        ("log-format", po::value<std::string>()->value_name("FORMAT")->default_value("text"),
-         "text or json, one record a line on stderr")  //
-        ("log-level", po::value<Strings>()->value_name("LEVEL"),
-         "trace, debug, info, warn, error, off; or LOGGER=LEVEL; repeatable (default info). Loggers: control, rpc, drivers, metrics");
+    groups.emplace_back("Logging", kColumns, kColumns / 2).add_options()
+        ("log-format", text("FORMAT")->default_value("text"), "text or json, one record a line on stderr")
+        ("log-level", texts("LEVEL"), "trace, debug, info, warn, error, off; or LOGGER=LEVEL; repeatable (default info). Loggers: control, "
+            "rpc, drivers, metrics");
     return groups;
 }
+// clang-format on
 
 void print_option_list(std::ostream& out) {
     out << "penstockd: the Penstock gateway. Takes traffic for Kubernetes Services off the wire and brings it to their endpoints.\n"
            "usage: penstockd --port FIELDS [options]\n\n";
-    constexpr unsigned kColumns = 118;
-    const auto print = [&](const po::options_description& group) {
-        po::options_description wide(kColumns, kColumns / 2);
-        wide.add(group);
-        out << wide << "\n";
-    };
-    print(general_options());
+    out << general_options() << "\n";
     for (const auto& group : settings()) {
-        print(group);
+        out << group << "\n";
     }
     out << kExamples;
 }

@@ -42,21 +42,21 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
     }
     // Ends the call as soon as the write under way, if any, is through. Only the first status counts.
     void end(grpc::Status status) {
-        std::unique_lock lock(mutex_);
+        const std::lock_guard lock(mutex_);
         if (ending_) {
             return;
         }
         ending_ = true;
         status_ = std::move(status);
         outgoing_.resize(writing_ ? 1 : 0);  // the message under way stays in place
-        finish_if_due(lock);
+        finish_if_due();
     }
 
     void OnReadDone(bool ok) override {
         if (!ok) {  // the client has said all, or is gone
-            std::unique_lock lock(mutex_);
+            const std::lock_guard lock(mutex_);
             read_all_ = true;
-            finish_if_due(lock);
+            finish_if_due();
             return;
         }
         auto checked = from_proto(incoming_);
@@ -77,11 +77,11 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
                                    Result<UpdateResult> result) { self->answer(version, refused, std::move(result)); };
         service_.target_.submit(std::move(checked->update));
         if (read_on) {
-            StartRead(&incoming_);
+            read_next();
         }
     }
     void OnWriteDone(bool ok) override {
-        std::unique_lock lock(mutex_);
+        const std::lock_guard lock(mutex_);
         writing_ = false;
         outgoing_.pop_front();
         if (!ok) {
@@ -90,7 +90,7 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
         } else if (!ending_) {
             write_next();
         }
-        finish_if_due(lock);
+        finish_if_due();
     }
     void OnCancel() override { end(grpc::Status(grpc::StatusCode::CANCELLED, "the client ended the stream")); }
     void OnDone() override {
@@ -119,12 +119,18 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
         }
         bool read_on = false;
         {
-            std::unique_lock lock(mutex_);
+            const std::lock_guard lock(mutex_);
             --unanswered_;
-            read_on = std::exchange(paused_, false) && !finished_;
-            finish_if_due(lock);
+            read_on = std::exchange(paused_, false);
+            finish_if_due();
         }
         if (read_on) {
+            read_next();
+        }
+    }
+    void read_next() {
+        const std::lock_guard lock(mutex_);
+        if (!finished_) {
             StartRead(&incoming_);
         }
     }
@@ -142,15 +148,15 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
             StartWrite(&outgoing_.front());
         }
     }
-    void finish_if_due(std::unique_lock<std::mutex>& lock) {
+    // Under the lock, as every operation that is started: none may be once the call is finished. Whoever comes here owns the stream or is a
+    // reaction of it, so OnDone() cannot take it away meanwhile.
+    void finish_if_due() {
         const bool all_said = read_all_ && unanswered_ == 0 && outgoing_.empty();
         if (finished_ || writing_ || !(ending_ || all_said)) {
             return;
         }
         finished_ = true;
-        const grpc::Status status = status_;
-        lock.unlock();
-        Finish(status);
+        Finish(status_);
     }
 
     ConfigService& service_;
