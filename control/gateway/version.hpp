@@ -1,8 +1,8 @@
-// The version of the software, from the top meson.build.
+// The version of the software.
 #pragma once
 
 namespace penstock::gateway {
 
-inline constexpr const char* kVersion = PENSTOCK_VERSION;
+extern const char* const kVersion;
 
 }  // namespace penstock::gateway
