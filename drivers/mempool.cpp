@@ -35,9 +35,10 @@ Result<MempoolShape> mempool_shape(const MempoolDemand& demand) {
     }
     const uint32_t object = static_cast<uint32_t>(sizeof(rte_mempool_objhdr) + sizeof(rte_mbuf)) + data_room;
     if (demand.object_bytes_max != 0 && object > demand.object_bytes_max) {
-        return fail(Errc::InvalidArgument,
-                    "packet buffers of " + std::to_string(object) + " bytes, which the largest MTU needs, exceed the " +
-                        std::to_string(demand.object_bytes_max) + " that one of the ports can take (net_af_xdp: one page)");
+        return fail(Errc::InvalidArgument, "packet buffers of " + std::to_string(object) +
+                                               " bytes, which the largest mtu of a port needs, exceed the " +
+                                               std::to_string(demand.object_bytes_max) +
+                                               " that one of the ports can take (net_af_xdp: one page, and so an mtu of 3050 at most)");
     }
     const uint32_t per_worker = kCacheHeldMax + 2 * limits::kBurstMax + limits::kHandoffRing + limits::kPendingMax;
     const uint32_t per_port = 2 * limits::kPuntRing;  // towards Linux and back

@@ -1,6 +1,6 @@
 // net_af_xdp: takes frames in the driver, before the kernel's stack, so that no guard is needed. It offers as many queues as the
 // interface has combined channels; veth reports none and gets one, whatever its real number of queues. A buffer, its mempool header
-// included, must fit one page, which bounds the MTU (3,542 with our headroom).
+// included, must fit one page, which bounds the MTU (3,050 with our headroom and steps of 1 KB; mempool.cpp).
 #include <algorithm>
 
 #include "drivers/pmd/completion.hpp"
