@@ -28,8 +28,8 @@ struct SnatAddress {
 };
 
 struct SnatConfig {
-    std::vector<SnatAddress> addresses;  // at most limits::kSnatAddressesMax; the index is the SNAT address's number
-    PortRange ports;                     // --snat-ports
+    std::vector<SnatAddress> addresses;      // at most limits::kSnatAddressesMax; the index is the SNAT address's number
+    PortRange ports;                         // --snat-ports
     PortRange host_ephemeral{32768, 60999};  // net.ipv4.ip_local_port_range of the gateway's namespace
     bool operator==(const SnatConfig&) const = default;
 };
