@@ -152,6 +152,14 @@ Result<std::chrono::milliseconds> interval_from(const std::string& text) {
     return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
+Result<uint32_t> timeout_from(const std::string& text) {
+    const auto seconds = number_from(text, "timeout", 3600);
+    if (!seconds || *seconds == 0) {
+        return usage("--timeout " + text + ": must be whole seconds from 1 to 3600");
+    }
+    return seconds;
+}
+
 // Copies what the line says into a Request; the first value that cannot be read ends it.
 class RequestReader {
  public:
@@ -160,7 +168,7 @@ class RequestReader {
     Result<Request> read() {
         take("gateway", request_.target, [](const std::string& text) { return client::parse_target(text); });
         request_.tls = {text_of("tls-cert"), text_of("tls-key"), text_of("tls-ca")};
-        take("timeout", request_.timeout_s, [](const std::string& text) { return number_from(text, "timeout", 3600); });
+        take("timeout", request_.timeout_s, timeout_from);
         take("output", request_.format, format_from);
         request_.watch = values_["watch"].as<bool>();
         take("interval", request_.interval, interval_from);
@@ -207,6 +215,17 @@ class RequestReader {
     std::optional<Error> error_;
 };
 
+// "; get takes services, backends, ...": what may follow a first word that is known. Empty for any other.
+std::string what_may_follow(const std::string& first) {
+    std::string text;
+    for (const Command& command : all_commands()) {
+        if (command.words.size() > 1 && command.words[0] == first) {
+            text += (text.empty() ? "; " + first + " takes " : ", ") + std::string(command.words[1]);
+        }
+    }
+    return text;
+}
+
 // The command whose words the line begins with; the longest one.
 Result<const Command*> find_command(const std::vector<std::string>& words) {
     const Command* found = nullptr;
@@ -221,7 +240,8 @@ Result<const Command*> find_command(const std::vector<std::string>& words) {
         for (const std::string& word : words) {
             line += " " + word;
         }
-        return usage(words.empty() ? "a command is missing; see --help" : "there is no command" + line + "; see --help");
+        return usage(words.empty() ? "a command is missing; see --help"
+                                   : "there is no command" + line + what_may_follow(words.front()) + "; see --help");
     }
     return found;
 }
