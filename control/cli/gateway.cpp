@@ -76,8 +76,11 @@ class RpcGateway final : public Gateway {
     [[nodiscard]] Error error_from(const grpc::Status& status) const {
         switch (status.error_code()) {
             case grpc::StatusCode::UNAVAILABLE:
-                return {Errc::Unavailable,
-                        "penstockd is not reachable at " + target_.text + ": is it running? (" + status.error_message() + ")"};
+                return {Errc::Unavailable, "penstockd is not reachable at " + target_.text + ": " +
+                                               (status.error_message().contains("Permission denied")
+                                                    ? "may this user open it? penstockd --socket-group says who"
+                                                    : "is it running?") +
+                                               " (" + status.error_message() + ")"};
             case grpc::StatusCode::DEADLINE_EXCEEDED:
                 return {Errc::Unavailable,
                         "penstockd at " + target_.text + " did not answer within " + std::to_string(timeout_.count()) + " s"};

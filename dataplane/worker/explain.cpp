@@ -130,9 +130,9 @@ class Teller {
         const std::string destination = socket_text(query_.key.destination, query_.key.destination_port);
         if (frontend != nullptr) {
             const lb::BackendSet& set = frontend->backends();
-            return step("service", destination + " is a " + lb::to_string(frontend->cls) + " frontend of " +
-                                       frontend->service->display_name() + " with " + std::to_string(set.usable.size()) +
-                                       " usable backends, source " + lb::to_string(set.source));
+            return step("service", destination + " is a frontend of " + frontend->service->display_name() + " (" +
+                                       lb::to_string(frontend->cls) + "); usable backends: " + std::to_string(set.usable.size()) +
+                                       "; source: " + lb::to_string(set.source));
         }
         if (snapshot_.routes->is_local(query_.key.destination)) {
             return step("service", destination + " is no frontend, but the host's own address: Linux decides");

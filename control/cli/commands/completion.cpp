@@ -38,7 +38,8 @@ Result<std::string> run(Gateway*, const Request& request) {
     }
     std::string cases;
     for (const auto& [path, words] : continuations()) {
-        cases += "        \"" + path + "\") words=\"" + joined(words) + "\" ;;\n";
+        // After "get services", a name may stand before the options.
+        cases += "        " + (path.contains(' ') ? "\"" + path + " \"*|" : "") + "\"" + path + "\") words=\"" + joined(words) + "\" ;;\n";
     }
     return "# bash completion for penstockctl: source <(penstockctl completion bash)\n"
            "_penstockctl() {\n"

@@ -39,7 +39,11 @@ std::string explanation_text(const v1::ExplainRequest& request, const v1::Explan
     text += table.text() + "\nVerdict: " + explanation.verdict();
     text += explanation.drop_reason().empty() ? "\n" : " (" + explanation.drop_reason() + ")\n";
     if (explanation.has_source_after() || explanation.has_destination_after()) {
-        text += "Leaves as: " + text_of(explanation.source_after()) + " -> " + text_of(explanation.destination_after()) + "\n";
+        // Port 0: which SNAT port it will be is decided only when one is taken.
+        const bool port_is_open = explanation.source_after().port() == 0;
+        const std::string source =
+            port_is_open ? explanation.source_after().address() + ":(free port)" : text_of(explanation.source_after());
+        text += "Leaves as: " + source + " -> " + text_of(explanation.destination_after()) + "\n";
     }
     if (!explanation.egress_twin().empty()) {
         text += "Through: " + explanation.egress_twin() + " to " + explanation.next_hop() + " (" +

@@ -7,6 +7,9 @@ namespace penstock::cli {
 namespace {
 
 Result<std::string> run(Gateway* gateway, const Request& request) {
+    if (!request.arguments.empty() && request.arguments[0].contains('/')) {
+        return fail(Errc::InvalidArgument, "get backends takes a name alone; its namespace goes into --namespace");
+    }
     v1::ListBackendsRequest filter;
     filter.set_namespace_(request.namespace_name);
     filter.set_service(request.arguments.empty() ? "" : request.arguments[0]);

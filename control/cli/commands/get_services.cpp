@@ -17,6 +17,9 @@ std::vector<std::string> frontends_of(const v1::ServiceStatus& service) {
 }
 
 Result<std::string> run(Gateway* gateway, const Request& request) {
+    if (!request.arguments.empty() && request.arguments[0].contains('/')) {
+        return fail(Errc::InvalidArgument, "get services takes a name alone; its namespace goes into --namespace");
+    }
     v1::ListServicesRequest filter;
     filter.set_namespace_(request.namespace_name);
     filter.set_name(request.arguments.empty() ? "" : request.arguments[0]);

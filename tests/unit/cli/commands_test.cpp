@@ -40,6 +40,15 @@ class CommandTest : public testing::Test {
     test::FakeGateway gateway_;
 };
 
+TEST_F(CommandTest, ANameWithItsNamespaceIsNotLookedUpAsAName) {
+    for (const char* what : {"services", "backends"}) {
+        const auto refused = run({"get", what, "shop/web"});
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(exit_code(refused.error()), kExitUsage);
+        EXPECT_NE(refused.error().what.find("--namespace"), std::string::npos) << refused.error().what;
+    }
+}
+
 TEST_F(CommandTest, FiltersReachTheGateway) {
     EXPECT_TRUE(run({"get", "services", "web", "-n", "shop"}));
     EXPECT_EQ(gateway_.services_request.namespace_(), "shop");
@@ -183,6 +192,7 @@ TEST(CommandLine, CompletionNamesEveryCommandWithItsOptions) {
     const std::string script = invocation.command->run(nullptr, invocation.request).value();
     EXPECT_NE(script.find("\"get\") words=\"backends connections neighbours ports routes services workers\""), std::string::npos) << script;
     EXPECT_NE(script.find("\"describe service\") words=\"--gateway --help --interval --namespace --output"), std::string::npos) << script;
+    EXPECT_NE(script.find("\"get services \"*|\"get services\") words="), std::string::npos) << script;
     const auto other = read_command_line({"completion", "fish"});
     EXPECT_FALSE(std::get<Invocation>(other.value()).command->run(nullptr, std::get<Invocation>(other.value()).request));
 }

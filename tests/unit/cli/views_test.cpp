@@ -233,6 +233,10 @@ TEST(Views, ExplanationOfAForwardedAndOfADroppedPacket) {
               "Verdict: transmit\n"
               "Leaves as: 10.80.2.1:1024 -> 10.80.2.11:9376\n"
               "Through: down0 to 10.80.2.11 (02:00:00:00:02:0b)\n");
+    const auto undecided = explanation_text(
+        request,
+        from_text<v1::Explanation>(R"(source_after { address: "10.80.2.1" } destination_after { address: "10.80.2.11" port: 9376 })"));
+    EXPECT_NE(undecided.find("Leaves as: 10.80.2.1:(free port) -> 10.80.2.11:9376\n"), std::string::npos) << undecided;
     request.set_protocol(v1::PROTOCOL_UDP);
     request.set_queue(1);
     EXPECT_EQ(explanation_text(request, from_text<v1::Explanation>("verdict: \"drop\" drop_reason: \"no_route\"")),
