@@ -162,6 +162,8 @@ Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
         return fail(Errc::AlreadyExists, "DPDK's environment was started before in this process, and cannot be started twice");
     }
     std::unique_ptr<Eal> eal(new Eal(std::move(options)));
+    // Until DPDK has mapped the pages. Declared behind `eal`, whose destructor takes a turn of its own.
+    const HugepageTurn turn;
     const std::string size = std::to_string(eal->options_.memory_mb) + " MB";
     // Which memory is there must be known beforehand: a rte_eal_init that failed for lack of it cannot be repeated in the same process.
     if (eal->options_.no_huge) {
@@ -203,7 +205,10 @@ Eal::~Eal() {
         std::error_code shared_with_others;
         std::filesystem::remove(folder, shared_with_others);
     }
-    release_hugepages(hugepages_added_);
+    if (hugepages_added_ > 0) {
+        const HugepageTurn turn;
+        release_hugepages(hugepages_added_);
+    }
 }
 
 }  // namespace penstock::drivers

@@ -1,7 +1,10 @@
 #include "drivers/hugepages.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -54,6 +57,17 @@ uint64_t available_kb(const std::string& pools) {
 }
 
 }  // namespace
+
+HugepageTurn::HugepageTurn(const std::string& pools)
+    : fd_(open((pools + kGrowableFolder + "/nr_hugepages").c_str(), O_RDONLY | O_CLOEXEC)) {
+    while (fd_ >= 0 && flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+}
+HugepageTurn::~HugepageTurn() {
+    if (fd_ >= 0) {
+        close(fd_);
+    }
+}
 
 Result<uint64_t> reserve_hugepages(unsigned memory_mb, const std::string& pools) {
     const uint64_t wanted_kb = uint64_t{memory_mb} * 1024;

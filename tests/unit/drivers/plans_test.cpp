@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "dataplane/base/limits.hpp"
 #include "drivers/eal.hpp"
@@ -158,6 +161,31 @@ TEST(Hugepages, TakesWhatIsThereFirst) {
     write_pool(small, 300, 280, 100);
     write_pool(folder.path / "hugepages-1048576kB", 1, 1, 0);
     EXPECT_EQ(reserve_hugepages(512, folder.path).value_or(99), 0u);
+}
+
+// Two starts at once must not count the same pages.
+TEST(Hugepages, OneProcessAtATimeHasItsTurn) {
+    const Folder folder;
+    write_pool(folder.path / "hugepages-2048kB", 0, 0, 0);
+    std::atomic<bool> second_began{false};
+    std::atomic<bool> second_has_it{false};
+    std::thread second;
+    {
+        const HugepageTurn first(folder.path);
+        second = std::thread([&] {
+            second_began = true;
+            const HugepageTurn turn(folder.path);
+            second_has_it = true;
+        });
+        while (!second_began) {
+            std::this_thread::yield();
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        EXPECT_FALSE(second_has_it);
+    }
+    second.join();
+    EXPECT_TRUE(second_has_it);
+    const HugepageTurn without_a_pool(folder.path / "nowhere");  // waits for nobody
 }
 
 TEST(Hugepages, AsksOnlyForWhatIsMissingAndGivesItBack) {
