@@ -3,6 +3,8 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/thread_sanitizer.hpp"
+
 namespace penstock::cli {
 namespace {
 
@@ -248,6 +250,9 @@ TEST(Views, ExplanationOfAForwardedAndOfADroppedPacket) {
 }
 
 TEST(Views, StatusPage) {
+    if (test::kUnderThreadSanitizer) {
+        GTEST_SKIP() << "protobuf's headers lay out map fields otherwise under TSan than its library, which reads one here";
+    }
     EXPECT_EQ(
         status_text(from_text<v1::Status>(R"(identity { gateway_name: "edge-1" mode: MODE_NODE node_name: "edge-1" software_version: "0.1.0"
         labels { key: "rack" value: "r1" } } applied { source: "sync-1" version: 7 } origin: CONFIGURATION_ORIGIN_LAST_GOOD applied_age_ms: 61000
