@@ -10,6 +10,8 @@
 #include <regex>
 #include <set>
 
+#include "tests/support/free_port.hpp"
+
 namespace penstock::metrics {
 namespace {
 
@@ -95,21 +97,8 @@ std::string scrape(uint16_t port) {
     return answer;
 }
 
-// A port that was free a moment ago.
-uint16_t free_port() {
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof(at);
-    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
-    EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length), 0);
-    close(fd);
-    return ntohs(at.sin_port);
-}
-
 TEST(Metrics, AScrapeGetsThemAndASecondServerIsRefusedByName) {
-    const uint16_t port = free_port();
+    const uint16_t port = test::free_port();
     const std::string address = "127.0.0.1:" + std::to_string(port);
     auto exporter = Exporter::start(address, [] { return reading(); });
     ASSERT_TRUE(exporter) << exporter.error().what;

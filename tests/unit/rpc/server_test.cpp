@@ -26,6 +26,7 @@
 #include "penstock/v1/config.grpc.pb.h"
 #include "penstock/v1/debug.grpc.pb.h"
 #include "penstock/v1/status.grpc.pb.h"
+#include "tests/support/free_port.hpp"
 #include "tests/support/thread_sanitizer.hpp"
 
 namespace penstock::rpc {
@@ -475,7 +476,7 @@ class RpcTls : public RpcServer {
         if (std::system(script.c_str()) != 0) {
             GTEST_SKIP() << "openssl(1) is not there to make certificates";
         }
-        options_.tcp_addresses = {"127.0.0.1:" + std::to_string(free_port())};
+        options_.tcp_addresses = {"127.0.0.1:" + std::to_string(test::free_port())};
         options_.tls_cert = file("server.pem");
         options_.tls_key = file("server.key");
         options_.tls_client_ca = file("ca.pem");
@@ -495,17 +496,6 @@ class RpcTls : public RpcServer {
             tls.pem_private_key = text(name + ".key");
         }
         return grpc::CreateChannel(options_.tcp_addresses[0], grpc::SslCredentials(tls));
-    }
-    static uint16_t free_port() {
-        const int fd = socket(AF_INET, SOCK_STREAM, 0);
-        sockaddr_in at{};
-        at.sin_family = AF_INET;
-        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t length = sizeof(at);
-        EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
-        EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length), 0);
-        close(fd);
-        return ntohs(at.sin_port);
     }
     static grpc::Status read_status(const std::shared_ptr<grpc::Channel>& channel) {
         grpc::ClientContext context;
