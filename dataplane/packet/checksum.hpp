@@ -4,6 +4,8 @@
 // they lie in memory and swaps nothing.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,12 +16,14 @@ namespace penstock::packet {
 
 namespace detail {
 // 2^16 is 1 modulo 0xffff, so the four words of `sum` may be added to one another. Gives 0 only for 0.
+//
+// Adding the halves in exchanged order puts the same carry out of the lower half that the upper half loses at the top, so the upper half
+// ends as the end-around sum of both: one rotation and one addition a step, and never a second carry to look after.
+constexpr uint16_t fold(uint32_t sum) noexcept {
+    return static_cast<uint16_t>((sum + std::rotl(sum, 16)) >> 16);
+}
 constexpr uint16_t fold(uint64_t sum) noexcept {
-    sum = (sum & 0xffff'ffff) + (sum >> 32);
-    sum = (sum & 0xffff'ffff) + (sum >> 32);
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    return static_cast<uint16_t>(sum);
+    return fold(static_cast<uint32_t>((sum + std::rotl(sum, 32)) >> 32));
 }
 }  // namespace detail
 
@@ -50,6 +54,13 @@ class ChecksumDelta {
         return sum_ += uint64_t{static_cast<uint16_t>(~before.raw())} + after.raw(), *this;
     }
     constexpr ChecksumDelta& replace(Be32 before, Be32 after) noexcept { return sum_ += uint64_t{~before.raw()} + after.raw(), *this; }
+    // An IPv6 address.
+    ChecksumDelta& replace(const std::array<uint8_t, 16>& before, const std::array<uint8_t, 16>& after) noexcept {
+        for (size_t at = 0; at < before.size(); at += sizeof(Be32)) {
+            replace(load<Be32>(before.data() + at), load<Be32>(after.data() + at));
+        }
+        return *this;
+    }
 
     // The checksum that the changed bytes carry if they carried `sent` before. A wrong sum stays wrong by as much.
     [[nodiscard]] constexpr Be16 applied_to(Be16 sent) const noexcept {
@@ -58,8 +69,38 @@ class ChecksumDelta {
     }
 
  private:
+    friend class FoldedDelta;
     uint64_t sum_ = 0;
 };
+
+// A whole ChecksumDelta in two bytes, for keeping: what every packet of a flow adds to a sum, found once when the flow is set up.
+//
+// "No change" is spelled 0xffff, never 0. Then the sum under a checksum can become 0xffff but not 0, so the checksum can become 0 but not
+// 0xffff, which is how a full computation spells it too: a canonical checksum stays canonical (RFC 1624, 3).
+class FoldedDelta {
+ public:
+    constexpr FoldedDelta() = default;  // changes nothing
+    constexpr explicit FoldedDelta(ChecksumDelta delta) noexcept : raw_(spell(detail::fold(delta.sum_))) {}
+
+    // What takes the change back: the delta of the opposite direction, whose packets carry what these become.
+    [[nodiscard]] constexpr FoldedDelta inverse() const noexcept { return FoldedDelta(spell(static_cast<uint16_t>(~raw_))); }
+    // Both changes at once.
+    [[nodiscard]] constexpr FoldedDelta operator+(FoldedDelta other) const noexcept {
+        return FoldedDelta(detail::fold(uint32_t{raw_} + other.raw_));
+    }
+    // As ChecksumDelta::applied_to.
+    [[nodiscard]] constexpr Be16 applied_to(Be16 sent) const noexcept {
+        return Be16::from_raw(static_cast<uint16_t>(~detail::fold(uint32_t{static_cast<uint16_t>(~sent.raw())} + raw_)));
+    }
+    [[nodiscard]] constexpr uint16_t raw() const noexcept { return raw_; }
+    constexpr bool operator==(const FoldedDelta&) const = default;
+
+ private:
+    constexpr explicit FoldedDelta(uint16_t raw) noexcept : raw_(raw) {}
+    static constexpr uint16_t spell(uint16_t sum) noexcept { return sum == 0 ? 0xffff : sum; }
+    uint16_t raw_ = 0xffff;
+};
+static_assert(sizeof(FoldedDelta) == 2);
 
 // A computed UDP sum that comes out zero is sent in its other spelling, because zero in the field says "none" (RFC 768).
 [[nodiscard]] constexpr Be16 udp_checksum_field(Be16 computed) noexcept {
@@ -68,7 +109,8 @@ class ChecksumDelta {
 
 // Over IPv4 a zero UDP checksum means none was sent, so zero stays (NAT-001). IPv6 with zero does not arrive here: RFC 8200, 8.1 forbids
 // it.
-[[nodiscard]] constexpr Be16 udp_checksum_after(Be16 sent, ChecksumDelta delta) noexcept {
+template <typename Delta>
+[[nodiscard]] constexpr Be16 udp_checksum_after(Be16 sent, Delta delta) noexcept {
     return sent.raw() == 0 ? sent : udp_checksum_field(delta.applied_to(sent));
 }
 

@@ -27,7 +27,8 @@ struct TcpFlags {
 struct Parsed {
     FlowKey key;
     PacketKind kind = PacketKind::Other;
-    uint8_t ip_protocol = 0;  // the header's own number
+    IpFamily family = IpFamily::V4;  // of the key's addresses, without looking at them
+    uint8_t ip_protocol = 0;         // the header's own number
     uint8_t ttl = 0;
     TcpFlags tcp_flags;                         // 0 for UDP
     uint16_t l3_offset = 0;                     // of the IP header

@@ -1,65 +1,70 @@
 #include "dataplane/packet/rewrite.hpp"
 
-#include "dataplane/base/check.hpp"
-#include "dataplane/packet/checksum.hpp"
-#include "dataplane/packet/wire.hpp"
-
 namespace penstock::packet {
 namespace {
 
-// TTL and protocol share a checksum word, TTL in its high byte.
-Be16 ttl_word(const Ipv4Header& ip) noexcept {
-    return Be16::from_host(static_cast<uint16_t>(ip.ttl << 8 | ip.protocol));
+template <typename Address>
+Address wire_address(const IpAddr& address) noexcept {
+    PENSTOCK_ASSERT(address.is_v4() == (std::is_same_v<Address, Be32>));
+    if constexpr (std::is_same_v<Address, Be32>) {
+        return address.v4_wire();
+    } else {
+        return address.bytes();
+    }
 }
 
-void take_one_hop(Ipv4Header& ip, ChecksumDelta& delta) noexcept {
-    PENSTOCK_ASSERT(ip.ttl > 1);
-    const Be16 before = ttl_word(ip);
-    --ip.ttl;
-    delta.replace(before, ttl_word(ip));
+template <typename Address>
+WireEndpoints<Address> wire_endpoints(const IpAddr& source, const IpAddr& destination, L4Port source_port,
+                                      L4Port destination_port) noexcept {
+    return {wire_address<Address>(source), wire_address<Address>(destination), Be16::from_host(source_port),
+            Be16::from_host(destination_port)};
+}
+
+template <typename Address>
+TranslationDeltas deltas_between(const FlowKey& before, const Rewrite& after) noexcept {
+    return translation_deltas(wire_endpoints<Address>(before.source, before.destination, before.source_port, before.destination_port),
+                              wire_endpoints<Address>(after.source, after.destination, after.source_port, after.destination_port));
+}
+
+template <typename Address>
+void apply_to(std::span<uint8_t> frame, const Parsed& parsed, const Rewrite& rewrite) noexcept {
+    using Header = std::conditional_t<std::is_same_v<Address, Be32>, Ipv4Header, Ipv6Header>;
+    const auto ip = load<Header>(frame.data() + parsed.l3_offset);
+    const auto ports = load<std::array<Be16, 2>>(frame.data() + parsed.l4_offset);
+    const WireEndpoints<Address> before{ip.source, ip.destination, ports[0], ports[1]};
+    const auto after = wire_endpoints<Address>(rewrite.source, rewrite.destination, rewrite.source_port, rewrite.destination_port);
+    const TranslationDeltas deltas = translation_deltas(before, after);
+    translate_packet(frame.data(), parsed, after.source, after.destination, after.source_port, after.destination_port, deltas.l4,
+                     deltas.ip);
 }
 
 }  // namespace
 
+TranslationDeltas translation_deltas(const FlowKey& before, const Rewrite& after) noexcept {
+    return before.source.is_v4() ? deltas_between<Be32>(before, after) : deltas_between<std::array<uint8_t, 16>>(before, after);
+}
+
 void apply(std::span<uint8_t> frame, const Parsed& parsed, const Rewrite& rewrite) noexcept {
-    PENSTOCK_ASSERT(parsed.kind == PacketKind::Flow && parsed.payload_offset <= frame.size());
-    uint8_t* const ip_at = frame.data() + parsed.l3_offset;
-    auto ip = load<Ipv4Header>(ip_at);
-
-    // The addresses are under both checksums: the transport's pseudo-header holds them.
-    ChecksumDelta l4_delta;
-    l4_delta.replace(ip.source, rewrite.source.v4_wire()).replace(ip.destination, rewrite.destination.v4_wire());
-    ChecksumDelta ip_delta = l4_delta;
-    take_one_hop(ip, ip_delta);
-    ip.checksum = ip_delta.applied_to(ip.checksum);
-    ip.source = rewrite.source.v4_wire();
-    ip.destination = rewrite.destination.v4_wire();
-    store(ip_at, ip);
-
-    // TCP and UDP both begin with their ports.
-    static_assert(offsetof(TcpHeader, destination_port) == offsetof(UdpHeader, destination_port));
-    uint8_t* const l4_at = frame.data() + parsed.l4_offset;
-    auto ports = load<std::array<Be16, 2>>(l4_at);
-    const std::array<Be16, 2> new_ports{Be16::from_host(rewrite.source_port), Be16::from_host(rewrite.destination_port)};
-    l4_delta.replace(ports[0], new_ports[0]).replace(ports[1], new_ports[1]);
-    store(l4_at, new_ports);
-    if (parsed.key.protocol == Protocol::Tcp) {
-        uint8_t* const field = l4_at + offsetof(TcpHeader, checksum);
-        store(field, l4_delta.applied_to(load<Be16>(field)));
+    PENSTOCK_ASSERT(parsed.payload_offset <= frame.size());
+    if (parsed.family == IpFamily::V4) {
+        apply_to<Be32>(frame, parsed, rewrite);
     } else {
-        uint8_t* const field = l4_at + offsetof(UdpHeader, checksum);
-        store(field, udp_checksum_after(load<Be16>(field), l4_delta));
+        apply_to<std::array<uint8_t, 16>>(frame, parsed, rewrite);
     }
 }
 
 void decrement_ttl(std::span<uint8_t> frame, const Parsed& parsed) noexcept {
     PENSTOCK_ASSERT(parsed.kind != PacketKind::Other && parsed.l4_offset <= frame.size());
     uint8_t* const ip_at = frame.data() + parsed.l3_offset;
-    auto ip = load<Ipv4Header>(ip_at);
-    ChecksumDelta delta;
-    take_one_hop(ip, delta);
-    ip.checksum = delta.applied_to(ip.checksum);
-    store(ip_at, ip);
+    if (parsed.family == IpFamily::V4) {
+        uint8_t* const sum_at = ip_at + offsetof(Ipv4Header, checksum);
+        PENSTOCK_ASSERT(ip_at[offsetof(Ipv4Header, ttl)] > 1);
+        --ip_at[offsetof(Ipv4Header, ttl)];
+        store(sum_at, kOneHopDelta.applied_to(load<Be16>(sum_at)));
+    } else {
+        PENSTOCK_ASSERT(ip_at[offsetof(Ipv6Header, hop_limit)] > 1);
+        --ip_at[offsetof(Ipv6Header, hop_limit)];
+    }
 }
 
 void set_ethernet(std::span<uint8_t> frame, const MacAddr& source, const MacAddr& destination) noexcept {

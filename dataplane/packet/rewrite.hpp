@@ -1,13 +1,22 @@
 // Translating a packet: new addresses and ports, one hop less to live, and checksums that follow by the difference, so that a packet's
 // payload is never read and a checksum that was wrong stays wrong for the receiver to see.
+//
+// The difference is the same for every packet of a flow. A connection keeps it folded into two words, and a packet on the fast path has its
+// new values written over the old ones, which nobody reads again. The opposite direction uses the inverses.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
+#include "dataplane/base/check.hpp"
+#include "dataplane/base/cpu.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
+#include "dataplane/packet/checksum.hpp"
 #include "dataplane/packet/parsed.hpp"
+#include "dataplane/packet/wire.hpp"
 
 namespace penstock::packet {
 
@@ -20,11 +29,86 @@ struct Rewrite {
     constexpr bool operator==(const Rewrite&) const = default;
 };
 
-// Rewrites the Flow in `frame` that `parsed` describes and takes one from its TTL, which the caller has found to be above 1 (ICMP-006). The
-// caller's `parsed` then describes the packet that came in, no longer the one that leaves.
+// How a translation changes the two sums of each packet of a flow. The addresses are under both: TCP and UDP sum them in a pseudo-header.
+struct TranslationDeltas {
+    FoldedDelta l4;
+    FoldedDelta ip;  // of the IPv4 header without its TTL; IPv6 has no header checksum, and there it changes nothing
+    [[nodiscard]] constexpr TranslationDeltas inverse() const noexcept { return {l4.inverse(), ip.inverse()}; }
+    constexpr bool operator==(const TranslationDeltas&) const = default;
+};
+
+// What a hop does to an IPv4 header's sum: TTL is the high byte of the word that it shares with the protocol.
+inline constexpr FoldedDelta kOneHopDelta(ChecksumDelta().replace(Be16::from_host(0x0100), Be16::from_host(0)));
+
+// An address as it lies in a header: Be32 in IPv4's, sixteen bytes in IPv6's.
+template <typename Address>
+concept WireAddress = std::is_same_v<Address, Be32> || std::is_same_v<Address, std::array<uint8_t, 16>>;
+
+// The addresses and ports of one packet, as they lie in its headers.
+template <WireAddress Address>
+struct WireEndpoints {
+    Address source{};
+    Address destination{};
+    Be16 source_port;
+    Be16 destination_port;
+};
+
+template <WireAddress Address>
+[[nodiscard]] inline TranslationDeltas translation_deltas(const WireEndpoints<Address>& before,
+                                                          const WireEndpoints<Address>& after) noexcept {
+    ChecksumDelta delta;
+    delta.replace(before.source, after.source).replace(before.destination, after.destination);
+    TranslationDeltas deltas;
+    if constexpr (std::is_same_v<Address, Be32>) {
+        deltas.ip = FoldedDelta(delta);
+    }
+    delta.replace(before.source_port, after.source_port).replace(before.destination_port, after.destination_port);
+    deltas.l4 = FoldedDelta(delta);
+    return deltas;
+}
+// The same from a key and what replaces it; both of one family.
+[[nodiscard]] TranslationDeltas translation_deltas(const FlowKey& before, const Rewrite& after) noexcept;
+
+// Rewrites the Flow in `frame` that `parsed` describes and that is of Address's family: new addresses, new ports, one taken from TTL or hop
+// limit, which the caller has found to be above 1 (ICMP-006), and the checksums moved by `l4` and `ip`, which belong to exactly this change
+// (translation_deltas). Flow label, traffic class and everything behind the ports stay as they came. `parsed` then describes the packet
+// that came in, no longer the one that leaves.
+template <WireAddress Address>
+PENSTOCK_ALWAYS_INLINE void translate_packet(uint8_t* frame, const Parsed& parsed, const Address& source, const Address& destination,
+                                             Be16 source_port, Be16 destination_port, FoldedDelta l4,
+                                             [[maybe_unused]] FoldedDelta ip) noexcept {
+    PENSTOCK_ASSERT(parsed.kind == PacketKind::Flow && parsed.ttl > 1);
+    constexpr bool kIsV4 = std::is_same_v<Address, Be32>;
+    PENSTOCK_ASSERT((parsed.family == IpFamily::V4) == kIsV4);
+
+    uint8_t* const ip_at = frame + parsed.l3_offset;
+    if constexpr (kIsV4) {
+        uint8_t* const sum_at = ip_at + offsetof(Ipv4Header, checksum);
+        ip_at[offsetof(Ipv4Header, ttl)] = static_cast<uint8_t>(parsed.ttl - 1);
+        store(sum_at, (ip + kOneHopDelta).applied_to(load<Be16>(sum_at)));
+        store(ip_at + offsetof(Ipv4Header, source), source);
+        store(ip_at + offsetof(Ipv4Header, destination), destination);
+    } else {
+        ip_at[offsetof(Ipv6Header, hop_limit)] = static_cast<uint8_t>(parsed.ttl - 1);
+        store(ip_at + offsetof(Ipv6Header, source), source);
+        store(ip_at + offsetof(Ipv6Header, destination), destination);
+    }
+
+    // TCP and UDP both begin with their ports.
+    static_assert(offsetof(TcpHeader, destination_port) == offsetof(UdpHeader, destination_port));
+    uint8_t* const l4_at = frame + parsed.l4_offset;
+    store(l4_at, source_port);
+    store(l4_at + offsetof(TcpHeader, destination_port), destination_port);
+    const bool is_udp = parsed.key.protocol == Protocol::Udp;
+    uint8_t* const sum_at = l4_at + (is_udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum));
+    const auto sent = load<Be16>(sum_at);
+    store(sum_at, is_udp ? udp_checksum_after(sent, l4) : l4.applied_to(sent));
+}
+
+// The same for either family, from a Rewrite and the values that the frame carries now: for callers who keep no deltas.
 void apply(std::span<uint8_t> frame, const Parsed& parsed, const Rewrite& rewrite) noexcept;
 
-// Takes one from the TTL of an IPv4 packet of any kind that is routed without translation. Same condition.
+// Takes one from the TTL or hop limit of an IP packet of any kind that is routed without translation. Same condition.
 void decrement_ttl(std::span<uint8_t> frame, const Parsed& parsed) noexcept;
 
 // The outgoing Ethernet addresses.

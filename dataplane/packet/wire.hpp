@@ -19,6 +19,7 @@ struct EthernetHeader {
 static_assert(sizeof(EthernetHeader) == 14);
 
 inline constexpr uint16_t kEtherTypeIpv4 = 0x0800;
+inline constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
 
 // RFC 791, 3.1. Options follow where header_bytes() exceeds sizeof.
 struct Ipv4Header {
@@ -40,6 +41,19 @@ struct Ipv4Header {
     constexpr bool is_fragment() const noexcept { return (flags_and_offset.host() & (kMoreFragments | kOffsetMask)) != 0; }
 };
 static_assert(sizeof(Ipv4Header) == 20 && offsetof(Ipv4Header, checksum) == 10 && offsetof(Ipv4Header, destination) == 16);
+
+// RFC 8200, 3. Extension headers may stand between it and the transport header.
+struct Ipv6Header {
+    Be32 version_class_flow = Be32::from_host(0x6000'0000);  // 4, 8 and 20 bits
+    Be16 payload_length;                                     // of everything behind this header
+    uint8_t next_header = 0;
+    uint8_t hop_limit = 0;
+    std::array<uint8_t, 16> source{};
+    std::array<uint8_t, 16> destination{};
+
+    constexpr uint8_t version() const noexcept { return static_cast<uint8_t>(version_class_flow.host() >> 28); }
+};
+static_assert(sizeof(Ipv6Header) == 40 && offsetof(Ipv6Header, hop_limit) == 7 && offsetof(Ipv6Header, destination) == 24);
 
 // RFC 9293, 3.1. Options follow where header_bytes() exceeds sizeof.
 struct TcpHeader {
