@@ -37,4 +37,37 @@ struct TscRate {
     constexpr uint64_t to_seconds(TscTicks ticks) const noexcept { return ticks.value / hz; }
 };
 
+// A moment to a sixteenth of a second or finer, in 32 bits, for whatever millions of entries remember. Goes round after four to eight
+// years; differences are right as long as they are below half of that.
+struct CoarseTime {
+    uint32_t value = 0;
+    constexpr bool operator==(const CoarseTime&) const = default;
+};
+// Units from `earlier` to `later`; negative where the two came from cores whose counters differ and the order appears reversed.
+constexpr int32_t units_between(CoarseTime earlier, CoarseTime later) noexcept {
+    return static_cast<int32_t>(later.value - earlier.value);
+}
+
+// Coarse time of one machine: the TSC without its low bits. One unit is between 1/32 and 1/16 s.
+class CoarseClock {
+ public:
+    explicit constexpr CoarseClock(TscRate rate) noexcept : rate_(rate) {
+        while ((uint64_t{2} << shift_) <= rate.hz / 16) {
+            ++shift_;
+        }
+    }
+    [[nodiscard]] constexpr CoarseTime at(TscTime time) const noexcept { return {static_cast<uint32_t>(time.value >> shift_)}; }
+    // Whole units that are at least so long.
+    [[nodiscard]] constexpr uint32_t units(TscTicks ticks) const noexcept {
+        return static_cast<uint32_t>((ticks.value + (uint64_t{1} << shift_) - 1) >> shift_);
+    }
+    [[nodiscard]] constexpr uint64_t to_milliseconds(int32_t units) const noexcept {
+        return units <= 0 ? 0 : rate_.to_milliseconds({static_cast<uint64_t>(units) << shift_});
+    }
+
+ private:
+    TscRate rate_;
+    unsigned shift_ = 0;
+};
+
 }  // namespace penstock

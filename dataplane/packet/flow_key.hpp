@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "dataplane/base/bytes.hpp"
+#include "dataplane/base/cpu.hpp"
 #include "dataplane/base/hash.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
@@ -33,6 +34,21 @@ static_assert(std::has_unique_object_representations_v<FlowKey>, "padding would 
 
 [[nodiscard]] inline uint64_t hash_of(const FlowKey& key, const HashKey& secret) noexcept {
     return siphash13(secret, load<std::array<uint64_t, 5>>(&key));
+}
+// For the connection table: the words of an IPv4 key are its addresses, source in the low half, and the rest of the key.
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t v4_addresses(const FlowKey& key) noexcept {
+    return key.source.v4_wire().raw() | uint64_t{key.destination.v4_wire().raw()} << 32;
+}
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t port_pair(const FlowKey& key) noexcept {
+    return load<uint32_t>(&key.source_port);
+}
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hash_of(const FlowKey& key, const KeyedMix& mix) noexcept {
+    const uint64_t rest = port_pair(key) | uint64_t{static_cast<uint8_t>(key.protocol)} << 32;
+    if (key.source.is_v4()) {
+        return mix.of(v4_addresses(key), rest);
+    }
+    const auto words = load<std::array<uint64_t, 4>>(&key);
+    return mix.of(words[0], words[1], words[2], words[3], rest);
 }
 // For placing a client's packets on one worker whatever their ports are.
 [[nodiscard]] inline uint64_t hash_of(const IpAddr& address, const HashKey& secret) noexcept {
