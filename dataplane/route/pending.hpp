@@ -80,7 +80,7 @@ class PendingPackets {
     template <typename Send>
     void take_ready(const RouteTable& routes, Send&& send) noexcept {
         for_each_hop([&](uint16_t at) {
-            const Hop& hop = hops_[at];
+            const WaitingHop& hop = hops_[at];
             const Neighbour* neighbour = routes.neighbour(hop.egress, hop.address);
             if (neighbour == nullptr || !neighbour->is_usable()) {
                 return;
@@ -104,7 +104,7 @@ class PendingPackets {
     template <typename Ask>
     void ask_again(TscTime now, Ask&& ask) noexcept {
         for_each_hop([&](uint16_t at) {
-            Hop& hop = hops_[at];
+            WaitingHop& hop = hops_[at];
             if (ticks_between(hop.asked, now) >= ask_again_after_) {
                 hop.asked = now;
                 ask(hop.egress, hop.address);
@@ -138,7 +138,7 @@ class PendingPackets {
         uint16_t younger = kEnd;
     };
     // As many as packets: each may wait for another.
-    struct Hop {
+    struct WaitingHop {
         IpAddr address;
         TscTime asked;
         NicPortId egress;
@@ -180,7 +180,7 @@ class PendingPackets {
         (newest_ == kEnd ? oldest_ : packets_[newest_].younger) = index;
         newest_ = index;
 
-        Hop& hop = hops_[at];
+        WaitingHop& hop = hops_[at];
         (hop.count == 0 ? hop.first : packets_[hop.last].hop_next) = index;
         hop.last = index;
         ++hop.count;
@@ -189,7 +189,7 @@ class PendingPackets {
 
     // The hop is closed with its last packet. The packet is free before the handle is used, so a callback may hold anew.
     Handle pop_oldest_of(uint16_t at) noexcept {
-        Hop& hop = hops_[at];
+        WaitingHop& hop = hops_[at];
         const uint16_t index = hop.first;
         Packet& packet = packets_[index];
         const Handle handle = packet.handle;
@@ -230,7 +230,7 @@ class PendingPackets {
     uint16_t free_hop_ = 0;
     std::array<uint16_t, kBuckets> buckets_;
     std::array<Packet, kPackets> packets_;
-    std::array<Hop, kPackets> hops_;
+    std::array<WaitingHop, kPackets> hops_;
 };
 
 }  // namespace penstock::route

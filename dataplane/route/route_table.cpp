@@ -89,13 +89,8 @@ void RouteTable::add_routes() {
 
     Ranges ranges;
     for (const Route* route : order) {
-        Leaf leaf{.egress = route->egress, .to_destination = !route->gateway.has_value()};
-        if (route->gateway) {
-            leaf.address = *route->gateway;
-            leaf.neighbour = neighbour_index(route->egress, *route->gateway);
-        }
-        ranges.add(route->destination.address(), route->destination.length(), static_cast<uint32_t>(leaves_.size()));
-        leaves_.push_back(leaf);
+        ranges.add(route->destination.address(), route->destination.length(), static_cast<uint32_t>(hops_.size()));
+        hops_.push_back(make_hop(route->egress, route->gateway));
     }
     v4_ = IntervalMap<uint32_t>(ranges.v4);
     v6_ = IntervalMap<Uint128>(ranges.v6);
@@ -103,26 +98,47 @@ void RouteTable::add_routes() {
     // A neighbour counts as one only where its address is routed straight to its link; 10.0.0.5 seen on p0 says nothing about a packet that
     // a longer prefix sends through p1, or through a router on p0.
     const size_t route_ranges = ranges.v4.size() + ranges.v6.size();
-    for (uint32_t i = 0; i < neighbours_.size(); ++i) {
-        const Neighbour& neighbour = neighbours_[i];
-        const Leaf* leaf = leaf_of(neighbour.address);
-        if (leaf != nullptr && leaf->to_destination && leaf->egress == neighbour.port) {
-            ranges.add(neighbour.address, neighbour.address.bits(), static_cast<uint32_t>(leaves_.size()));
-            leaves_.push_back({.address = neighbour.address, .neighbour = i, .egress = neighbour.port});
+    for (const Neighbour& neighbour : neighbours_) {
+        const Hop* on_link = hop(neighbour.address);
+        if (on_link != nullptr && on_link->is_destination && on_link->egress == neighbour.port) {
+            ranges.add(neighbour.address, neighbour.address.bits(), static_cast<uint32_t>(hops_.size()));
+            hops_.push_back(make_hop(neighbour.port, neighbour.address));
         }
     }
     // Nothing is sent to everybody on a link (RFC 2644): the source that such an answer would follow is forged. Last, because Linux may
     // list the broadcast address as a neighbour.
     for (const LocalAddress& local : addresses_) {
         if (const std::optional<IpAddr> broadcast = directed_broadcast(local)) {
-            ranges.add(*broadcast, broadcast->bits(), static_cast<uint32_t>(leaves_.size()));
-            leaves_.push_back({});
+            ranges.add(*broadcast, broadcast->bits(), static_cast<uint32_t>(hops_.size()));
+            hops_.push_back({});
         }
     }
     if (ranges.v4.size() + ranges.v6.size() > route_ranges) {
         v4_ = IntervalMap<uint32_t>(std::move(ranges.v4));
         v6_ = IntervalMap<Uint128>(std::move(ranges.v6));
     }
+}
+
+// No `address`: the destination itself is the next hop.
+Hop RouteTable::make_hop(NicPortId egress, const std::optional<IpAddr>& address) const noexcept {
+    Hop hop{.egress = egress, .is_destination = !address.has_value()};
+    const EgressPort* own = port(egress);
+    if (own != nullptr) {
+        hop.mtu = own->mtu;
+        std::ranges::copy(own->mac.bytes, hop.ethernet_addresses.begin() + 6);
+    }
+    if (!address) {
+        return hop;
+    }
+    hop.address = *address;
+    hop.neighbour_index = neighbour_index(egress, *address);
+    if (hop.neighbour_index != Hop::kNoNeighbour) {
+        const Neighbour& neighbour = neighbours_[hop.neighbour_index];
+        hop.neighbour = neighbour.id;
+        hop.is_usable = neighbour.is_usable() && own != nullptr;
+        std::ranges::copy(neighbour.mac.bytes, hop.ethernet_addresses.begin());
+    }
+    return hop;
 }
 
 void RouteTable::add_local_addresses() {
@@ -141,29 +157,37 @@ uint32_t RouteTable::neighbour_index(NicPortId port, const IpAddr& address) cons
     // Behind the last of equal hops, so that the later of two holds.
     const auto behind = std::ranges::upper_bound(neighbours_, std::tie(port, address), {}, by_hop);
     if (behind == neighbours_.begin() || by_hop(*std::prev(behind)) != std::tie(port, address)) {
-        return kNoNeighbour;
+        return Hop::kNoNeighbour;
     }
     return static_cast<uint32_t>(behind - neighbours_.begin() - 1);
 }
 
 const Neighbour* RouteTable::neighbour(NicPortId port, const IpAddr& address) const noexcept {
     const uint32_t index = neighbour_index(port, address);
-    return index == kNoNeighbour ? nullptr : &neighbours_[index];
+    return index == Hop::kNoNeighbour ? nullptr : &neighbours_[index];
 }
 
-const RouteTable::Leaf* RouteTable::leaf_of(const IpAddr& destination) const noexcept {
-    const uint32_t answer = destination.is_v4() ? v4_.find(number_v4(destination)) : v6_.find(number_v6(destination));
-    return answer == IntervalMap<uint32_t>::kNone ? nullptr : &leaves_[answer];
+const Hop* RouteTable::hop(const IpAddr& destination) const noexcept {
+    if (destination.is_v4()) {
+        return hop(destination.v4_wire());
+    }
+    const uint32_t answer = v6_.find(number_v6(destination));
+    return answer == IntervalMap<Uint128>::kNone || !hops_[answer].egress.is_set() ? nullptr : &hops_[answer];
+}
+
+const Hop* RouteTable::hop(Be32 destination) const noexcept {
+    const uint32_t answer = v4_.find(destination.host());
+    return answer == IntervalMap<uint32_t>::kNone || !hops_[answer].egress.is_set() ? nullptr : &hops_[answer];
 }
 
 std::optional<NextHop> RouteTable::next_hop(const IpAddr& destination) const noexcept {
-    const Leaf* leaf = leaf_of(destination);
-    if (leaf == nullptr || !leaf->egress.is_set()) {
+    const Hop* found = hop(destination);
+    if (found == nullptr) {
         return std::nullopt;
     }
-    return NextHop{.egress = leaf->egress,
-                   .address = leaf->to_destination ? destination : leaf->address,
-                   .neighbour = leaf->neighbour == kNoNeighbour ? nullptr : &neighbours_[leaf->neighbour]};
+    return NextHop{.egress = found->egress,
+                   .address = found->next_hop_of(destination),
+                   .neighbour = found->neighbour_index == Hop::kNoNeighbour ? nullptr : &neighbours_[found->neighbour_index]};
 }
 
 bool RouteTable::is_local(const IpAddr& address) const noexcept {

@@ -2,14 +2,18 @@
 // published. Filled from netlink (drivers/netlink_mirror); Penstock resolves nothing itself.
 //
 // Next hops are looked up when the table is built, not for each packet: a route's gateway has its neighbour beside it, and each known
-// neighbour on a link is an answer of its own, one address wide, so one search (interval_map.hpp) yields port, address and neighbour.
+// neighbour on a link is an answer of its own, one address wide, so one search (interval_map.hpp) yields a Hop, one cache line that holds
+// all that a departing packet needs: where to, whether at once, and the Ethernet header.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "dataplane/base/bytes.hpp"
+#include "dataplane/base/cpu.hpp"
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/result.hpp"
@@ -65,6 +69,26 @@ struct EgressPort {
     bool operator==(const EgressPort&) const = default;
 };
 
+// How packets leave, with everything looked up beforehand. Destinations that leave alike share one.
+struct alignas(kCacheLine) Hop {
+    // Destination and source, as they open the frame. Valid where `is_usable`.
+    std::array<uint8_t, 12> ethernet_addresses{};
+    uint16_t mtu = 0xffff;  // IP bytes; no bound where the port is unknown
+    NicPortId egress;
+    // The packet may leave at once: the neighbour's address is known, and so is the port's own. Otherwise the next hop is to be resolved.
+    bool is_usable = false;
+    NeighbourId neighbour;                    // unset: Linux has not been asked yet
+    uint32_t neighbour_index = kNoNeighbour;  // in RouteTable::neighbours()
+    bool is_destination = false;              // on the link and not asked for yet: the next hop is the destination itself
+    IpAddr address;                           // of the next hop; unused where is_destination
+
+    static constexpr uint32_t kNoNeighbour = ~uint32_t{0};
+    // Whom to resolve.
+    [[nodiscard]] const IpAddr& next_hop_of(const IpAddr& destination) const noexcept { return is_destination ? destination : address; }
+    bool operator==(const Hop&) const = default;
+};
+static_assert(sizeof(Hop) == kCacheLine);
+
 // How one destination leaves.
 struct NextHop {
     NicPortId egress;
@@ -81,8 +105,10 @@ class RouteTable {
     static std::shared_ptr<const RouteTable> build(std::vector<Route> routes, std::vector<Neighbour> neighbours,
                                                    std::vector<LocalAddress> addresses, std::vector<EgressPort> ports);
 
-    // Longest prefix match with its neighbour. Empty: no route. Any worker; log2(routes and neighbours) steps through an array of 4 bytes
-    // an IPv4 interval, so the few that a gateway mostly has lie in one or two cache lines.
+    // Longest prefix match, for each packet. Null: no route. Any worker; valid as long as the table.
+    [[nodiscard]] const Hop* hop(const IpAddr& destination) const noexcept;
+    [[nodiscard]] const Hop* hop(Be32 destination) const noexcept;
+    // The same with the neighbour's own row, for the less frequent questions. Empty: no route.
     [[nodiscard]] std::optional<NextHop> next_hop(const IpAddr& destination) const noexcept;
     // An address of the gateway host itself, on any twin (broadcast addresses of the twins' prefixes included).
     // 255.255.255.255 and multicast are everybody's, the gateway host's too.
@@ -98,26 +124,17 @@ class RouteTable {
     [[nodiscard]] const std::vector<EgressPort>& ports() const noexcept { return ports_; }
 
  private:
-    // The answer of one interval. Neighbours are given by index, so that a copied or moved table stays whole.
-    struct Leaf {
-        IpAddr address;  // of the next hop; unused where the destination itself is the next hop
-        uint32_t neighbour = kNoNeighbour;
-        NicPortId egress;
-        bool to_destination = false;  // on the link, and the neighbour is not known yet
-    };
-    static constexpr uint32_t kNoNeighbour = ~uint32_t{0};
-
     void add_routes();
     void add_local_addresses();
     [[nodiscard]] uint32_t neighbour_index(NicPortId port, const IpAddr& address) const noexcept;
-    [[nodiscard]] const Leaf* leaf_of(const IpAddr& destination) const noexcept;
+    [[nodiscard]] Hop make_hop(NicPortId egress, const std::optional<IpAddr>& address) const noexcept;
 
     std::vector<Route> routes_;
     std::vector<Neighbour> neighbours_;
     std::vector<LocalAddress> addresses_;
     std::vector<EgressPort> ports_;
 
-    std::vector<Leaf> leaves_;
+    std::vector<Hop> hops_;
     IntervalMap<uint32_t> v4_;
     IntervalMap<Uint128> v6_;
     std::vector<IpAddr> local_;  // sorted

@@ -118,6 +118,52 @@ TEST(RouteTable, AGatewayMayBeOfTheOtherFamily) {
     EXPECT_EQ(told(*table, "8.8.8.8"), "p0 fe80::1 #1");
 }
 
+// A Hop is all that forwarding reads: each of its facts, by way of a router and on the link, usable and not.
+TEST(RouteTable, AHopHoldsTheWholeDeparture) {
+    const std::vector<Route> routes{{prefix("0.0.0.0/0"), kP0, ip("192.0.2.254")}, {prefix("10.9.0.0/16"), kP1, std::nullopt}};
+    const std::vector<EgressPort> ports{{.id = kP0, .mac = {{2, 0, 0, 0, 1, 0}}, .mtu = 1500},
+                                        {.id = kP1, .mac = {{2, 0, 0, 0, 1, 1}}, .mtu = 9000}};
+    const auto table = RouteTable::build(routes,
+                                         {neighbour(7, kP0, "192.0.2.254"), neighbour(8, kP1, "10.9.0.8", NeighbourState::Stale),
+                                          neighbour(9, kP1, "10.9.0.9", NeighbourState::Failed)},
+                                         {}, ports);
+
+    const Hop* by_router = table->hop(ip("8.8.8.8"));
+    ASSERT_NE(by_router, nullptr);
+    EXPECT_EQ(by_router->egress, kP0);
+    EXPECT_EQ(by_router->ethernet_addresses, (std::array<uint8_t, 12>{2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 1, 0}));
+    EXPECT_EQ(by_router->mtu, 1500);
+    EXPECT_EQ(by_router->neighbour.value, 7u);
+    EXPECT_TRUE(by_router->is_usable);
+    EXPECT_EQ(by_router->next_hop_of(ip("8.8.8.8")), ip("192.0.2.254"));
+    EXPECT_EQ(table->hop(ip("8.8.8.8").v4_wire()), by_router) << "both spellings of an IPv4 address";
+
+    const Hop* on_link = table->hop(ip("10.9.0.8"));
+    ASSERT_NE(on_link, nullptr);
+    EXPECT_EQ(on_link->ethernet_addresses, (std::array<uint8_t, 12>{2, 0, 0, 0, 0, 8, 2, 0, 0, 0, 1, 1}));
+    EXPECT_EQ(on_link->mtu, 9000);
+    EXPECT_TRUE(on_link->is_usable) << "a stale neighbour is used while Linux confirms it";
+
+    const Hop* failed = table->hop(ip("10.9.0.9"));
+    ASSERT_NE(failed, nullptr);
+    EXPECT_FALSE(failed->is_usable);
+    EXPECT_EQ(failed->next_hop_of(ip("10.9.0.9")), ip("10.9.0.9"));
+
+    const Hop* unknown = table->hop(ip("10.9.0.10"));
+    ASSERT_NE(unknown, nullptr);
+    EXPECT_FALSE(unknown->is_usable);
+    EXPECT_FALSE(unknown->neighbour.is_set());
+    EXPECT_EQ(unknown->next_hop_of(ip("10.9.0.10")), ip("10.9.0.10")) << "the destination itself is to be resolved";
+
+    EXPECT_EQ(table->hop(ip("2001:db8::1")), nullptr);
+}
+
+// Without the port's own address there is no source to write: the packet waits instead of leaving with zeros.
+TEST(RouteTable, AHopThroughAnUnknownPortIsNotUsable) {
+    const auto table = RouteTable::build({{prefix("0.0.0.0/0"), kP0, ip("192.0.2.254")}}, {neighbour(7, kP0, "192.0.2.254")}, {}, {});
+    EXPECT_FALSE(table->hop(ip("8.8.8.8"))->is_usable);
+}
+
 TEST(RouteTable, TellsWhatIsKnownOfANextHop) {
     const auto table =
         RouteTable::build({}, {neighbour(2, kP1, "10.0.0.1", NeighbourState::Failed), neighbour(1, kP0, "10.0.0.1")}, {}, {});
