@@ -66,7 +66,9 @@ TEST(TcpState, FollowsConversations_NAT008) {
         {"the client restarted, the backend did not: challenge ACK, then RST",
          Established,
          {{F, kSyn, Established}, {R, kAck, Established}, {F, kRst, Closed}, {F, kSyn, Closed, Reopen}}},
-        {"the backend challenges a SYN on a tuple that it still knows", SynSent, {{R, kAck, SynSent}, {F, kRst, Closed}}},
+        {"the backend challenges a SYN on a tuple that it still knows, the client's RST clears it for the next SYN",
+         SynSent,
+         {{R, kAck, SynSent}, {F, kRst, SynSent}, {F, kSyn, SynSent}, {R, kSynAck, SynReceived}, {F, kAck, Established}}},
         {"half closed is no reason to reopen", FinForward, {{F, kSyn, FinForward}, {R, kAck, FinForward}}},
         {"nothing but a SYN comes first from a client",
          SynSent,
@@ -122,12 +124,14 @@ TEST(TcpState, OnlyASynOpens) {
     }
 }
 
-TEST(TcpState, RstClosesEveryStateFromEitherSide) {
+// But not while the client alone has spoken: its RST answers a challenge ACK, and its next SYN belongs to the same connection.
+TEST(TcpState, RstClosesEveryStateFromEitherSideButTheClientsOwnSyn) {
     for (uint8_t state = 0; state < kTcpStates; ++state) {
         for (const Direction direction : {F, R}) {
+            const bool answers_a_challenge = state == static_cast<uint8_t>(TcpState::SynSent) && direction == F;
             for (const TcpFlags flags : {kRst, kRstAck}) {
                 const TcpStep got = step(static_cast<TcpState>(state), direction, flags);
-                EXPECT_EQ(got.next, TcpState::Closed);
+                EXPECT_EQ(got.next, answers_a_challenge ? TcpState::SynSent : TcpState::Closed);
                 EXPECT_EQ(got.action, TcpAction::Pass) << "the other side must hear of it";
             }
         }
