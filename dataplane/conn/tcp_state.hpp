@@ -71,7 +71,7 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions{{
     // clang-format off
     //  SYN                  SYN+ACK               ACK                   FIN                   RST         none or contradictory
     // SynSent. A lone ACK from the backend is its challenge ACK from an earlier connection on this tuple (RFC 5961, 4); the client answers
-    // with a RST, which ends that connection, and sends its SYN again (Linux since 5.7 within two ticks). That SYN must leave by the same
+    // with a RST, which ends that connection, and sends its SYN again (Linux since 2020 within two ticks). That SYN must leave by the same
     // SNAT port, which is clear now; a fresh one may be in TIME-WAIT too, and then the client waits for its retransmission timer.
     {{{to(SynSent),          invalid(SynSent),     invalid(SynSent),     invalid(SynSent),    to(SynSent), invalid(SynSent)},
       {to(SynReceived),      to(SynReceived),      to(SynSent),          invalid(SynSent),     to(Closed), invalid(SynSent)}}},
