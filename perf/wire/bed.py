@@ -1,0 +1,159 @@
+"""penstockd on two net_memif ports, in a network namespace of its own, and the generator at their other ends.
+
+perf/traffic/network.hpp draws the network and holds the numbers that are repeated here. No kernel carries any packet; the namespace is there
+for penstockd's TAP twins, whose routes and (permanent) neighbours tell it where clients and endpoints are.
+"""
+import json
+import os
+import subprocess
+
+from lab import gateway as gw
+from lab import network as net
+
+SERVICES = 16
+ENDPOINTS_PER_SERVICE = 8
+ROUTER = ("10.80.1.2", "02:00:00:00:01:02")
+ENDPOINT_MAC = "02:00:00:00:02:02"
+SNAT_ADDRESSES = ("192.0.2.1", "192.0.2.2")
+GENERATOR_MB = 128
+# A connection takes less than this in all of penstockd's tables together, or penstockd says what is missing.
+BYTES_PER_CONNECTION = 512
+MEMORY_MB = 320  # besides
+# Both ends poll; whatever else the machine does gets what they leave, which is little, and only for as long as a run takes.
+FIRST_IN_LINE = ("nice", "-n", "-20")
+
+
+def let_session_go_first(pid):
+    """Where the kernel shares the CPU between sessions first, a nice value counts only within one."""
+    try:
+        with open(f"/proc/{pid}/autogroup", "w") as group:
+            group.write("-20")
+    except FileNotFoundError:
+        pass
+
+
+def endpoint(number):
+    return f"10.80.2.{11 + number}"
+
+
+def manifests():
+    objects = []
+    for k in range(SERVICES):
+        name = f"wire-{k}"
+        objects.append({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"},
+                        "spec": {"externalIPs": [f"203.0.113.{1 + k}"], "externalTrafficPolicy": "Cluster",
+                                 "ports": [{"port": 80, "protocol": "UDP", "targetPort": 9376}]}})
+        addresses = [endpoint(k * ENDPOINTS_PER_SERVICE + i) for i in range(ENDPOINTS_PER_SERVICE)]
+        objects.append({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+                        "metadata": {"name": f"{name}-1", "namespace": "default", "labels": {"kubernetes.io/service-name": name}},
+                        "ports": [{"name": "", "port": 9376, "protocol": "UDP"}],
+                        "endpoints": [{"addresses": [address], "conditions": {"ready": True}} for address in addresses]})
+    return "".join(f"---\n{json.dumps(entry)}\n" for entry in objects)
+
+
+class Namespace(net.Network):
+    def build(self):
+        self._run.record("netns", name=self.namespace("gateway"))
+        net.command("ip", "netns", "add", self.namespace("gateway"))
+        self.ip("gateway", "link set lo up")
+        self.sysctl("gateway", "ipv6/conf/all/disable_ipv6", 1)
+        self.sysctl("gateway", "ipv6/conf/default/disable_ipv6", 1)
+
+    def teach_neighbours(self):
+        """Needs the twins, and their carrier, without which Linux takes no route."""
+        lines = [f"neigh replace {ROUTER[0]} lladdr {ROUTER[1]} nud permanent dev uplink0", f"route replace default via {ROUTER[0]} dev uplink0"]
+        for number in range(SERVICES * ENDPOINTS_PER_SERVICE):
+            lines.append(f"neigh replace {endpoint(number)} lladdr {ENDPOINT_MAC} nud permanent dev cluster0")
+        self.ip("gateway", "\n".join(lines))
+
+    def has_carrier(self, twin):
+        return "LOWER_UP" in self.ip("gateway", f"link show dev {twin}").split(">")[0]
+
+
+class Gateway(gw.Gateway):
+    def __init__(self, network, run, build, connections, worker_cpu, main_cpu, ring):
+        super().__init__(network, run, build)
+        self._connections, self._worker_cpu, self._main_cpu, self._ring = connections, worker_cpu, main_cpu, ring
+
+    @property
+    def memory_mb(self):
+        return MEMORY_MB + self._connections * BYTES_PER_CONNECTION // 2**20
+
+    def wire(self, twin):
+        return self._run.file(f"{twin}.memif")
+
+    def daemon_words(self):
+        words = [*FIRST_IN_LINE, self.program("penstockd"), "--listen", self.address, "--state-file", "none", "--metrics-listen", "off", "--mode", "node",
+                 "--gateway-name", "edge-1", "--node-name", "edge-1", "--memory-mb", str(self.memory_mb), "--main-core", str(self._main_cpu),
+                 "--worker-cores", str(self._worker_cpu), "--connections", str(self._connections)]
+        for address in SNAT_ADDRESSES:
+            words += ["--snat-address", address]
+        for i, (_, twin, address) in enumerate(gw.PORTS):
+            mac = ("02:00:00:00:00:0a", "02:00:00:00:00:0b")[i]
+            words += ["--port", f"device=net_memif{i},role=server,socket-abstract=no,socket={self.wire(twin)},rsize={self._ring},mac={mac};"
+                                f"twin={twin};address={address}/24"]
+        return words
+
+    def start_daemon(self):
+        super().start_daemon()
+        let_session_go_first(self.daemon.pid)
+
+    def stop(self):
+        self.daemon.terminate()
+        self.daemon.wait(timeout=20)
+
+    def counts(self):
+        """Counters and drop reasons of the one worker, as numbers."""
+        shown = self.json("stats")
+        found = {counter["name"]: int(counter["value"]) for counter in shown["counters"]}
+        found["drops"] = {drop["reason"]: int(drop["packets"]) for drop in shown["drops"]}
+        return found
+
+    def preemptions(self):
+        """How often the kernel has taken the worker's CPU away from it, and half of what makes a trial on a shared machine worthless."""
+        tasks = f"/proc/{self.daemon_pid()}/task"
+        total = 0
+        for task in os.listdir(tasks):
+            with open(f"{tasks}/{task}/status") as status:
+                fields = dict(line.rstrip("\n").split(":\t", 1) for line in status if ":\t" in line)
+            if fields["Cpus_allowed_list"] == str(self._worker_cpu):
+                total += int(fields["nonvoluntary_ctxt_switches"])
+        return total
+
+    def daemon_pid(self):
+        """Of penstockd itself: `ip netns exec` and `nice` become the program they start, so it is our child."""
+        return self.daemon.pid
+
+
+class Generator:
+    def __init__(self, namespace, run, program, cpu, sockets):
+        with open(run.file("generator.log"), "ab") as log:
+            self._process = subprocess.Popen(
+                ["ip", "netns", "exec", namespace, *FIRST_IN_LINE, program, str(cpu), str(GENERATOR_MB), *sockets], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
+        let_session_go_first(self._process.pid)
+        self._log = run.file("generator.log")
+
+    def until_linked(self):
+        """Lines of the fingerprint that it prints on the way."""
+        lines = []
+        while (line := self._line()).startswith(("fingerprint", "#")):
+            lines.append(line)
+        if json.loads(line) != {"link": "up"}:
+            raise RuntimeError(f"the generator says {line}")
+        return lines
+
+    def ask(self, *words):
+        print(*words, file=self._process.stdin, flush=True)
+        return json.loads(self._line())
+
+    def quit(self):
+        print("quit", file=self._process.stdin, flush=True)
+        self._process.wait(timeout=10)
+
+    def _line(self):
+        line = self._process.stdout.readline()
+        if not line:
+            with open(self._log, errors="replace") as log:
+                raise RuntimeError(f"the generator ended with {self._process.wait()}: {log.read().strip()[-500:]}")
+        return line.rstrip("\n")
