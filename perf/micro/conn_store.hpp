@@ -1,0 +1,84 @@
+// conn::Table behind the form that population.hpp asks of a table. The only file of the table benches that knows its API.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "dataplane/base/check.hpp"
+#include "dataplane/conn/table.hpp"
+#include "perf/harness/memory.hpp"
+#include "perf/micro/connections.hpp"
+
+namespace penstock::perf {
+
+class ConnStore {
+ public:
+    using Key = packet::FlowKey;
+    explicit ConnStore(uint32_t connections)
+        : memory_(conn::Table::memory_needed(connections)), table_(make(memory_, connections)), index_of_slot_(connections) {}
+    static size_t memory_needed(uint32_t connections) noexcept {
+        return conn::Table::memory_needed(connections) + connections * sizeof(ConnectionIndex);
+    }
+    static Key key(uint32_t number, conn::Direction direction) noexcept { return flow_key(number, direction); }
+
+    bool insert(uint32_t slot, uint32_t number) noexcept {
+        const conn::Connection entry = connection(flow_key(number, conn::Direction::Forward), flow_key(number, conn::Direction::Reverse));
+        const conn::Inserted inserted = table_.insert(entry, table_.hash(entry.forward), table_.hash(entry.reverse));
+        index_of_slot_[slot] = inserted.index;
+        return inserted.status == conn::InsertStatus::Inserted;
+    }
+    void erase(uint32_t slot, uint32_t) noexcept { table_.erase(index_of_slot_[slot]); }
+
+    template <bool kWithState>
+    PENSTOCK_NOINLINE uint32_t lookup(std::span<const Key> keys) noexcept {
+        std::array<uint64_t, RteYardstick::kBurst> hash;
+        for (uint32_t i = 0; i < hash.size(); ++i) {
+            hash[i] = table_.hash(keys[i]);
+            table_.prefetch(hash[i]);
+        }
+        for (uint32_t i = 0; i < hash.size(); ++i) {
+            table_.prefetch_entry(hash[i]);
+        }
+        // Each burst is a second after the one before, so that each hit finds its last_seen aged and writes it.
+        now_ = now_ + rate_.seconds(1);
+        uint32_t hits = 0;
+        for (uint32_t i = 0; i < hash.size(); ++i) {
+            const conn::Found found = table_.find(keys[i], hash[i]);
+            if (found.is_hit()) {
+                ++hits;
+                if constexpr (kWithState) {
+                    table_.touch(found.index, now_, {0});
+                }
+            }
+        }
+        return hits;
+    }
+
+    [[nodiscard]] conn::Table& table() noexcept { return table_; }
+    [[nodiscard]] static conn::Connection connection(const packet::FlowKey& forward, const packet::FlowKey& reverse) noexcept {
+        conn::Connection entry;
+        entry.forward = forward;
+        entry.reverse = reverse;
+        entry.service = {forward.destination_port};
+        entry.backend = {reverse.source_port};
+        entry.state = static_cast<uint8_t>(conn::TcpState::Established);
+        return entry;
+    }
+
+ private:
+    static conn::Table make(const HugeMemory& memory, uint32_t connections) {
+        auto table = conn::Table::create(memory.span(), connections, HashKey::random());
+        PENSTOCK_CHECK(table);
+        return std::move(*table);
+    }
+
+    HugeMemory memory_;
+    conn::Table table_;
+    std::vector<ConnectionIndex> index_of_slot_;
+    TscRate rate_;
+    TscTime now_{1};
+};
+
+}  // namespace penstock::perf

@@ -1,0 +1,90 @@
+// A table full of connections, replaced at random until it has the shape of one that has worked for long: fresh tables flatter, because
+// cuckoo paths lengthen as a table ages.
+//
+// A Store is: Key; static key(number, direction); insert(slot, number); erase(slot, number); lookup<with state>(keys) -> hits.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "perf/harness/cycles.hpp"
+#include "perf/harness/order.hpp"
+#include "perf/harness/windows.hpp"
+#include "perf/micro/connections.hpp"
+
+namespace penstock::perf {
+
+template <typename Store>
+class Population {
+ public:
+    static constexpr uint32_t kBurst = RteYardstick::kBurst;
+
+    explicit Population(uint32_t connections) : store_(connections), number_in_slot_(connections) {
+        for (uint32_t slot = 0; slot < connections; ++slot) {
+            number_in_slot_[slot] = next_number_++;
+            must_insert(slot);
+        }
+    }
+
+    // Replaces `count` connections, chosen at random.
+    void churn(uint64_t count) {
+        for (; count > 0; --count) {
+            const uint32_t slot = prng_.below(connections());
+            store_.erase(slot, number_in_slot_[slot]);
+            number_in_slot_[slot] = next_number_++;
+            must_insert(slot);
+        }
+    }
+
+    // Bursts of lookups of keys that are in the table, both directions alike; every one must be found.
+    template <bool kWithState>
+    BurstClock look_up(Order& order, uint64_t budget_cycles) {
+        return run<kWithState>(budget_cycles, kBurst, [&] { return number_in_slot_[order.next()]; });
+    }
+    // Of keys that are not; none may be found.
+    BurstClock miss(uint64_t budget_cycles) {
+        return run<false>(budget_cycles, 0, [&] { return kStrangers + static_cast<uint32_t>(prng_.next() >> 34); });
+    }
+
+    [[nodiscard]] uint32_t connections() const noexcept { return static_cast<uint32_t>(number_in_slot_.size()); }
+    [[nodiscard]] Store& store() noexcept { return store_; }
+
+ private:
+    void must_insert(uint32_t slot) {
+        if (!store_.insert(slot, number_in_slot_[slot])) {
+            std::fprintf(stderr, "a table for %u connections refused one before it was full\n", connections());
+            std::exit(1);
+        }
+    }
+
+    template <bool kWithState, typename F>
+    BurstClock run(uint64_t budget_cycles, uint32_t hits_expected, F&& next_number) {
+        BurstClock clock;
+        std::array<typename Store::Key, kBurst> keys;
+        while (clock.cycles() < budget_cycles) {
+            for (uint32_t i = 0; i < kBurst; ++i) {
+                const uint64_t direction = prng_.next() >> 63;
+                keys[i] = Store::key(next_number(), static_cast<conn::Direction>(direction));
+            }
+            const uint64_t start = cycles_begin();
+            const uint32_t hits = store_.template lookup<kWithState>(keys);
+            const uint64_t cycles = cycles_end() - start;
+            if (hits != hits_expected) {
+                std::fprintf(stderr, "%u of %u keys were found, not %u\n", hits, kBurst, hits_expected);
+                std::exit(1);
+            }
+            clock.add(cycles, kBurst);
+        }
+        return clock;
+    }
+
+    Store store_;
+    std::vector<uint32_t> number_in_slot_;
+    uint32_t next_number_ = 0;
+    Prng prng_{42};
+};
+
+}  // namespace penstock::perf

@@ -1,0 +1,17 @@
+// The parts of the table bench; each prints its own lines.
+#pragma once
+
+#include "perf/harness/options.hpp"
+
+namespace penstock::perf {
+
+// G1: N keys on both sides, bursts of 32, with the state of each hit's connection; other orders and misses beside it.
+void measure_lookup(const Options& options);
+
+// G3: delete and insert of a connection, and the load at which insertion first fails.
+void measure_setup(const Options& options);
+
+// G12: bytes a connection at 10M, as the rooms ask of the allocator.
+void measure_memory();
+
+}  // namespace penstock::perf
