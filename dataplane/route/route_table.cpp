@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <tuple>
+#include <unordered_map>
 
 namespace penstock::route {
 namespace {
@@ -19,23 +19,37 @@ Uint128 number_v6(const IpAddr& address) noexcept {
 
 // All addresses of a prefix: from its own to the one whose host bits are all set.
 template <typename Key>
-typename IntervalMap<Key>::Range range_of(Key first, unsigned length, uint32_t answer) {
+Range<Key> range_of(Key first, unsigned length, uint32_t answer) {
     constexpr unsigned kBits = sizeof(Key) * 8;
     const Key host_bits = length >= kBits ? Key{0} : static_cast<Key>(static_cast<Key>(~Key{0}) >> length);
     return {first, static_cast<Key>(first | host_bits), answer};
 }
 
-// Ranges of both families on their way into their maps.
-struct Ranges {
-    std::vector<IntervalMap<uint32_t>::Range> v4;
-    std::vector<IntervalMap<Uint128>::Range> v6;
-    void add(const IpAddr& address, unsigned length, uint32_t answer) {
-        if (address.is_v4()) {
-            v4.push_back(range_of(number_v4(address), length, answer));
-        } else {
-            v6.push_back(range_of(number_v6(address), length, answer));
-        }
+// Gives each way to leave one row, however many routes lead there: a full Internet table has a million routes and a handful of ways.
+class HopNumbers {
+ public:
+    struct Found {
+        uint32_t number;
+        bool is_new;
+    };
+    // `next` is the number of a new one.
+    Found find(NicPortId egress, const std::optional<IpAddr>& address, uint32_t next) {
+        const auto [at, is_new] = numbers_.try_emplace(Key{egress, address}, next);
+        return {at->second, is_new};
     }
+
+ private:
+    struct Key {
+        NicPortId egress;
+        std::optional<IpAddr> address;
+        bool operator==(const Key&) const = default;
+    };
+    struct Hash {
+        size_t operator()(const Key& key) const noexcept {
+            return (key.address ? std::hash<IpAddr>{}(*key.address) : 0) * 31 + key.egress.value;
+        }
+    };
+    std::unordered_map<Key, uint32_t, Hash> numbers_;
 };
 
 constexpr auto by_hop = [](const Neighbour& n) { return std::tie(n.port, n.address); };
@@ -87,36 +101,57 @@ void RouteTable::add_routes() {
     std::ranges::stable_sort(
         order, [](const Route* a, const Route* b) { return std::tie(b->metric, b->egress) < std::tie(a->metric, a->egress); });
 
-    Ranges ranges;
+    hops_ = {Hop{}};  // Intervals::kNone
+    HopNumbers numbers;
+    const auto number_of = [&](NicPortId egress, const std::optional<IpAddr>& address) {
+        const auto [number, is_new] = numbers.find(egress, address, static_cast<uint32_t>(hops_.size()));
+        if (is_new) {
+            hops_.push_back(make_hop(egress, address));
+        }
+        return number;
+    };
+    std::vector<Range<uint32_t>> ranges_v4;
+    std::vector<Range<Uint128>> ranges_v6;
     for (const Route* route : order) {
-        ranges.add(route->destination.address(), route->destination.length(), static_cast<uint32_t>(hops_.size()));
-        hops_.push_back(make_hop(route->egress, route->gateway));
+        const uint32_t answer = route->egress.is_set() ? number_of(route->egress, route->gateway) : Intervals<uint32_t>::kNone;
+        const IpAddr& address = route->destination.address();
+        if (address.is_v4()) {
+            ranges_v4.push_back(range_of(number_v4(address), route->destination.length(), answer));
+        } else {
+            ranges_v6.push_back(range_of(number_v6(address), route->destination.length(), answer));
+        }
     }
-    v4_ = IntervalMap<uint32_t>(ranges.v4);
-    v6_ = IntervalMap<Uint128>(ranges.v6);
+    Intervals<uint32_t> v4(std::move(ranges_v4));
+    Intervals<Uint128> v6(std::move(ranges_v6));
 
     // A neighbour counts as one only where its address is routed straight to its link; 10.0.0.5 seen on p0 says nothing about a packet that
     // a longer prefix sends through p1, or through a router on p0.
-    const size_t route_ranges = ranges.v4.size() + ranges.v6.size();
+    std::vector<Interval<uint32_t>> hosts_v4;
+    std::vector<Interval<Uint128>> hosts_v6;
     for (const Neighbour& neighbour : neighbours_) {
-        const Hop* on_link = hop(neighbour.address);
-        if (on_link != nullptr && on_link->is_destination && on_link->egress == neighbour.port) {
-            ranges.add(neighbour.address, neighbour.address.bits(), static_cast<uint32_t>(hops_.size()));
-            hops_.push_back(make_hop(neighbour.port, neighbour.address));
+        const bool is_v4 = neighbour.address.is_v4();
+        const Hop& under = hops_[is_v4 ? v4.find(number_v4(neighbour.address)) : v6.find(number_v6(neighbour.address))];
+        if (!under.is_destination || under.egress != neighbour.port) {
+            continue;
+        }
+        const uint32_t answer = number_of(neighbour.port, neighbour.address);
+        if (is_v4) {
+            hosts_v4.push_back({number_v4(neighbour.address), answer});
+        } else {
+            hosts_v6.push_back({number_v6(neighbour.address), answer});
         }
     }
     // Nothing is sent to everybody on a link (RFC 2644): the source that such an answer would follow is forged. Last, because Linux may
     // list the broadcast address as a neighbour.
     for (const LocalAddress& local : addresses_) {
         if (const std::optional<IpAddr> broadcast = directed_broadcast(local)) {
-            ranges.add(*broadcast, broadcast->bits(), static_cast<uint32_t>(hops_.size()));
-            hops_.push_back({});
+            hosts_v4.push_back({number_v4(*broadcast), Intervals<uint32_t>::kNone});
         }
     }
-    if (ranges.v4.size() + ranges.v6.size() > route_ranges) {
-        v4_ = IntervalMap<uint32_t>(std::move(ranges.v4));
-        v6_ = IntervalMap<Uint128>(std::move(ranges.v6));
-    }
+    v4.overlay(std::move(hosts_v4));
+    v6.overlay(std::move(hosts_v6));
+    v4_ = PrefixMap4(v4);
+    v6_ = PrefixMap6(v6);
 }
 
 // No `address`: the destination itself is the next hop.
@@ -165,19 +200,6 @@ uint32_t RouteTable::neighbour_index(NicPortId port, const IpAddr& address) cons
 const Neighbour* RouteTable::neighbour(NicPortId port, const IpAddr& address) const noexcept {
     const uint32_t index = neighbour_index(port, address);
     return index == Hop::kNoNeighbour ? nullptr : &neighbours_[index];
-}
-
-const Hop* RouteTable::hop(const IpAddr& destination) const noexcept {
-    if (destination.is_v4()) {
-        return hop(destination.v4_wire());
-    }
-    const uint32_t answer = v6_.find(number_v6(destination));
-    return answer == IntervalMap<Uint128>::kNone || !hops_[answer].egress.is_set() ? nullptr : &hops_[answer];
-}
-
-const Hop* RouteTable::hop(Be32 destination) const noexcept {
-    const uint32_t answer = v4_.find(destination.host());
-    return answer == IntervalMap<uint32_t>::kNone || !hops_[answer].egress.is_set() ? nullptr : &hops_[answer];
 }
 
 std::optional<NextHop> RouteTable::next_hop(const IpAddr& destination) const noexcept {

@@ -2,7 +2,7 @@
 // published. Filled from netlink (drivers/netlink_mirror); Penstock resolves nothing itself.
 //
 // Next hops are looked up when the table is built, not for each packet: a route's gateway has its neighbour beside it, and each known
-// neighbour on a link is an answer of its own, one address wide, so one search (interval_map.hpp) yields a Hop, one cache line that holds
+// neighbour on a link is an answer of its own, one address wide, so one search (prefix_map.hpp) yields a Hop, one cache line that holds
 // all that a departing packet needs: where to, whether at once, and the Ethernet header.
 #pragma once
 
@@ -17,12 +17,9 @@
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/result.hpp"
-#include "dataplane/route/interval_map.hpp"
+#include "dataplane/route/prefix_map.hpp"
 
 namespace penstock::route {
-
-// An IPv6 address as a number (__extension__: ISO C++ has none so wide, GCC and clang do).
-__extension__ using Uint128 = unsigned __int128;
 
 // A route of Linux's main table.
 struct Route {
@@ -106,8 +103,18 @@ class RouteTable {
                                                    std::vector<LocalAddress> addresses, std::vector<EgressPort> ports);
 
     // Longest prefix match, for each packet. Null: no route. Any worker; valid as long as the table.
-    [[nodiscard]] const Hop* hop(const IpAddr& destination) const noexcept;
-    [[nodiscard]] const Hop* hop(Be32 destination) const noexcept;
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop(Be32 destination) const noexcept { return hop_at(v4_.find(destination.host())); }
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop(const IpAddr& destination) const noexcept {
+        const auto high = load<uint64_t>(destination.bytes().data());
+        const auto low = load<uint64_t>(destination.bytes().data() + 8);
+        // IpAddr::is_v4() in two comparisons: bytes 8 to 11 of ::ffff:0:0, as a little-endian number.
+        if (high == 0 && static_cast<uint32_t>(low) == 0xffff0000) {
+            return hop(Be32::from_raw(static_cast<uint32_t>(low >> 32)));
+        }
+        return hop_at(v6_.find(__builtin_bswap64(high), __builtin_bswap64(low)));
+    }
+    // Fetches what hop() reads first, where the table is too large to lie in the first-level cache; else it does nothing.
+    PENSTOCK_ALWAYS_INLINE void prefetch(Be32 destination) const noexcept { v4_.prefetch(destination.host()); }
     // The same with the neighbour's own row, for the less frequent questions. Empty: no route.
     [[nodiscard]] std::optional<NextHop> next_hop(const IpAddr& destination) const noexcept;
     // An address of the gateway host itself, on any twin (broadcast addresses of the twins' prefixes included).
@@ -127,6 +134,9 @@ class RouteTable {
     void add_routes();
     void add_local_addresses();
     [[nodiscard]] uint32_t neighbour_index(NicPortId port, const IpAddr& address) const noexcept;
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop_at(uint32_t answer) const noexcept {
+        return answer == Intervals<uint32_t>::kNone ? nullptr : &hops_[answer];
+    }
     [[nodiscard]] Hop make_hop(NicPortId egress, const std::optional<IpAddr>& address) const noexcept;
 
     std::vector<Route> routes_;
@@ -134,9 +144,9 @@ class RouteTable {
     std::vector<LocalAddress> addresses_;
     std::vector<EgressPort> ports_;
 
-    std::vector<Hop> hops_;
-    IntervalMap<uint32_t> v4_;
-    IntervalMap<Uint128> v6_;
+    std::vector<Hop> hops_;  // what v4_ and v6_ answer indexes it
+    PrefixMap4 v4_;
+    PrefixMap6 v6_;
     std::vector<IpAddr> local_;  // sorted
 };
 

@@ -1,0 +1,125 @@
+// Prefixes as intervals. Prefixes nest, so they cut the address space into disjoint intervals that each have one answer; whoever finds the
+// interval of an address has its longest prefix, of every length at once.
+//
+//   10.0.0.0/8 -> A       first:   0      10.0.0.0   10.1.0.0   10.2.0.0   11.0.0.0
+//   10.1.0.0/16 -> B      answer:  none   A          B          A          none
+//
+// n prefixes make at most 2n+1 intervals; neighbours with one answer become one. For building (control thread): workers search what
+// prefix_map.hpp makes of it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "dataplane/base/check.hpp"
+
+namespace penstock::route {
+
+// All addresses from `first` to `last`, both included, get `answer` unless a longer prefix says otherwise. `Key` is an address as an
+// unsigned number.
+template <typename Key>
+struct Range {
+    Key first;
+    Key last;
+    uint32_t answer;
+};
+
+// From `first` up to the next interval's; the last one reaches the last address.
+template <typename Key>
+struct Interval {
+    Key first;
+    uint32_t answer;
+    bool operator==(const Interval&) const = default;
+};
+
+template <typename Key>
+class Intervals {
+ public:
+    static constexpr uint32_t kNone = 0;  // the answer where no range lies
+
+    Intervals() = default;
+
+    // Ranges are prefixes: two of them nest or are disjoint. Of equal ones the later wins. O(n log n).
+    explicit Intervals(std::vector<Range<Key>> ranges) {
+        // Outer ranges before the inner ones that start with them.
+        std::ranges::stable_sort(
+            ranges, [](const Range<Key>& a, const Range<Key>& b) { return a.first != b.first ? a.first < b.first : a.last > b.last; });
+        cuts_.reserve(ranges.size() * 2 + 1);
+        std::vector<Range<Key>> open;  // the ranges around the current place, innermost last
+        const auto close_innermost = [&] {
+            const Key last = open.back().last;
+            open.pop_back();
+            if (last != kLast) {  // nothing follows the last address
+                cut(static_cast<Key>(last + 1), open.empty() ? kNone : open.back().answer);
+            }
+        };
+        for (const Range<Key>& range : ranges) {
+            while (!open.empty() && open.back().last < range.first) {
+                close_innermost();
+            }
+            PENSTOCK_ASSERT(open.empty() || range.last <= open.back().last);
+            open.push_back(range);
+            cut(range.first, range.answer);
+        }
+        while (!open.empty()) {
+            close_innermost();
+        }
+    }
+
+    // Single addresses, which win over everything; of equal ones the later. O(n + h log h): a neighbour that comes or goes must not cost
+    // another sort of a million routes.
+    void overlay(std::vector<Interval<Key>> hosts) {
+        if (hosts.empty()) {
+            return;
+        }
+        std::ranges::stable_sort(hosts, {}, &Interval<Key>::first);
+        const std::vector<Interval<Key>> under = std::exchange(cuts_, {{Key{0}, kNone}});
+        cuts_.reserve(under.size() + hosts.size() * 2);
+        auto next = under.begin();
+        for (size_t i = 0; i < hosts.size(); ++i) {
+            const Interval<Key>& host = hosts[i];
+            if (i + 1 < hosts.size() && hosts[i + 1].first == host.first) {
+                continue;
+            }
+            for (; next != under.end() && next->first <= host.first; ++next) {
+                cut(next->first, next->answer);
+            }
+            cut(host.first, host.answer);
+            if (host.first != kLast) {
+                cut(static_cast<Key>(host.first + 1), std::prev(next)->answer);
+            }
+        }
+        for (; next != under.end(); ++next) {
+            cut(next->first, next->answer);
+        }
+    }
+
+    [[nodiscard]] uint32_t find(Key address) const {
+        return std::prev(std::ranges::upper_bound(cuts_, address, {}, &Interval<Key>::first))->answer;
+    }
+
+    // Ascending, never empty; the first starts at address 0.
+    [[nodiscard]] const std::vector<Interval<Key>>& cuts() const noexcept { return cuts_; }
+    [[nodiscard]] size_t size() const noexcept { return cuts_.size(); }
+    // The last address of the i-th.
+    [[nodiscard]] Key last(size_t i) const noexcept { return i + 1 < cuts_.size() ? static_cast<Key>(cuts_[i + 1].first - 1) : kLast; }
+
+ private:
+    static constexpr Key kLast = static_cast<Key>(~Key{0});
+
+    // From `first` on the answer is `answer`. Called with ascending places; the last call for one place holds.
+    void cut(Key first, uint32_t answer) {
+        if (cuts_.back().first == first) {
+            cuts_.back().answer = answer;
+        } else if (cuts_.back().answer != answer) {
+            cuts_.push_back({first, answer});
+        }
+    }
+
+    std::vector<Interval<Key>> cuts_{{Key{0}, kNone}};
+};
+
+}  // namespace penstock::route

@@ -1,0 +1,163 @@
+// Finds the interval of a number in a sorted list: static search trees whose node is one cache line, searched without a branch on the data.
+//
+//   node:   | last[0] | last[1] | ... | last[k-1] | first_child |         k = 30, 15 or 7 keys of 16, 32 or 64 bits
+//
+//   The child to follow is first_child + (how many last[i] lie before the key): k comparisons at once by vector instructions, no
+//   mispredicted branch, and no pointers, since the children of a node lie side by side. Below the lowest nodes lie the answers.
+//
+// 15 intervals of IPv4 cost one line and one step, 255 two, 65,535 four; a binary search takes as many lines from the third step on, and
+// each of its steps waits for the one before. Trees share one pair of arrays, because a large table holds tens of thousands of small ones.
+// Immutable once built.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "dataplane/base/bytes.hpp"
+#include "dataplane/base/check.hpp"
+#include "dataplane/base/cpu.hpp"
+
+namespace penstock::route {
+
+// An answer, or the tree that holds the answers.
+class TreeRef {
+ public:
+    static constexpr uint32_t kAnswersMax = uint32_t{1} << 31;
+    static constexpr uint32_t kNodesMax = uint32_t{1} << 27;
+
+    constexpr TreeRef() = default;
+    static constexpr TreeRef answer(uint32_t answer) noexcept { return TreeRef(answer); }
+    static constexpr TreeRef tree(uint32_t node, uint32_t depth) noexcept { return TreeRef(kTree | depth << 27 | node); }
+
+    [[nodiscard]] constexpr bool is_tree() const noexcept { return (bits_ & kTree) != 0; }
+    [[nodiscard]] constexpr uint32_t answer() const noexcept { return bits_; }
+    [[nodiscard]] constexpr uint32_t node() const noexcept { return bits_ & (kNodesMax - 1); }
+    [[nodiscard]] constexpr uint32_t depth() const noexcept { return (bits_ >> 27) & 15; }  // levels of nodes; 8^15 intervals are enough
+    constexpr bool operator==(const TreeRef&) const = default;
+
+ private:
+    static constexpr uint32_t kTree = uint32_t{1} << 31;
+    constexpr explicit TreeRef(uint32_t bits) noexcept : bits_(bits) {}
+    uint32_t bits_ = 0;
+};
+
+// `Key` is uint16_t, uint32_t or uint64_t.
+template <typename Key>
+class SearchForest {
+ public:
+    // The numbers behind the one before it, up to `last`.
+    struct Piece {
+        Key last;
+        TreeRef answer;
+    };
+
+    // Pieces ascend, and the last one reaches the largest number.
+    TreeRef add(std::span<const Piece> pieces) {
+        PENSTOCK_CHECK(!pieces.empty() && pieces.back().last == std::numeric_limits<Key>::max());
+        if (pieces.size() == 1) {
+            return pieces.front().answer;
+        }
+        auto first_child = static_cast<uint32_t>(answers_.size());
+        std::vector<Key> lasts;
+        lasts.reserve(pieces.size());
+        for (const Piece& piece : pieces) {
+            answers_.push_back(piece.answer);
+            lasts.push_back(piece.last);
+        }
+        uint32_t depth = 0;
+        do {
+            const auto first_node = static_cast<uint32_t>(nodes_.size());
+            std::vector<Key> above;
+            for (size_t i = 0; i < lasts.size(); i += kChildren) {
+                const std::span children = std::span(lasts).subspan(i, std::min(kChildren, lasts.size() - i));
+                nodes_.push_back(Node(children, first_child + static_cast<uint32_t>(i)));
+                above.push_back(children.back());
+            }
+            lasts = std::move(above);
+            first_child = first_node;
+            ++depth;
+        } while (lasts.size() > 1);
+        PENSTOCK_CHECK(nodes_.size() <= TreeRef::kNodesMax);
+        return TreeRef::tree(first_child, depth);
+    }
+
+    // The answer of `tree`, which is one, for `key`.
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE TreeRef find(TreeRef tree, Key key) const noexcept {
+        uint32_t at = tree.node();
+        for (uint32_t depth = tree.depth(); depth != 0; --depth) {
+            const Node& node = nodes_[at];
+            at = node.first_child + node.count_before(key);
+        }
+        return answers_[at];
+    }
+
+    // Where find() looks first.
+    void prefetch(TreeRef tree) const noexcept { prefetch_read(&nodes_[tree.node()]); }
+
+ private:
+    // Vector instructions compare signed numbers only (up to AVX2), so narrow keys are stored with the top bit flipped, which keeps their
+    // order.
+    using Signed = std::make_signed_t<Key>;
+    static constexpr bool kVector = sizeof(Key) < 8;  // 64 bits a lane: SSE4.2 and two lanes, no gain over seven compare-and-adds
+    static constexpr size_t kKeys = (kCacheLine - sizeof(uint32_t)) / sizeof(Key);
+    static constexpr size_t kChildren = kKeys + 1;
+
+    struct alignas(kCacheLine) Node {
+        std::array<Key, kKeys> last;  // of each child but the last one; behind those there are, the largest number, which lies before none
+        uint32_t first_child;
+
+        Node(std::span<const Key> children, uint32_t first) : first_child(first) {
+            last.fill(stored(std::numeric_limits<Key>::max()));
+            for (size_t i = 0; i + 1 < children.size(); ++i) {
+                last[i] = stored(children[i]);
+            }
+        }
+
+        [[nodiscard]] static constexpr Key stored(Key key) noexcept {
+            return kVector ? static_cast<Key>(key ^ (Key{1} << (sizeof(Key) * 8 - 1))) : key;
+        }
+
+        template <typename Lanes>
+        [[nodiscard]] static PENSTOCK_ALWAYS_INLINE Lanes key_lanes() noexcept {
+            if constexpr (sizeof(Key) == 4) {
+                return Lanes{-1, -1, -1, 0};
+            } else {
+                return Lanes{-1, -1, -1, -1, -1, -1, 0, 0};
+            }
+        }
+
+        // How many children end before `key`.
+        [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t count_before(Key key) const noexcept {
+            if constexpr (kVector) {
+                typedef Signed Lanes __attribute__((vector_size(16), may_alias));
+                static_assert(sizeof(Node) == 4 * sizeof(Lanes));
+                const auto* line = reinterpret_cast<const Lanes*>(this);
+                const Lanes wanted = Lanes{} + static_cast<Signed>(stored(key));
+                // A comparison gives -1 a lane. The last lanes hold first_child, which is no key.
+                const Lanes found =
+                    -((line[0] < wanted) + (line[1] < wanted) + (line[2] < wanted) + ((line[3] < wanted) & key_lanes<Lanes>()));
+                const auto halves = load<std::array<uint64_t, 2>>(&found);
+                // At most four a lane, so no sum carries into the next: a multiplication adds them up in the top lane.
+                constexpr uint64_t kOnePerLane = ~uint64_t{0} / std::numeric_limits<Key>::max();
+                return static_cast<uint32_t>(((halves[0] + halves[1]) * kOnePerLane) >> (64 - sizeof(Key) * 8));
+            } else {
+                uint32_t count = 0;
+                for (const Key candidate : last) {
+                    count += candidate < key;
+                }
+                return count;
+            }
+        }
+    };
+    static_assert(sizeof(Node) == kCacheLine);
+
+    std::vector<Node> nodes_;
+    std::vector<TreeRef> answers_;
+};
+
+}  // namespace penstock::route
