@@ -16,17 +16,6 @@ constexpr uint32_t kConnectionsMax = (1U << 28) + 1;  // one more than a connect
 // Live ports from which a pool has a full map: two bytes a port at most, and fewer than 64 blocks to look through without it.
 constexpr uint32_t kMapFromPorts = 64;
 
-// The bits of `range` that lie in `block`.
-uint64_t bits_of(PortRange range, uint32_t block) noexcept {
-    const uint32_t start = block * kPortsPerBlock;
-    if (range.first > range.last || range.last < start || range.first >= start + kPortsPerBlock) {
-        return 0;
-    }
-    const uint32_t from = range.first > start ? range.first - start : 0;
-    const uint32_t to = range.last < start + kPortsPerBlock - 1 ? range.last - start : kPortsPerBlock - 1;
-    return (~0ULL << from) & (~0ULL >> (kPortsPerBlock - 1 - to));
-}
-
 // One of the set bits, by a random number: the first at or after a random place. Not quite even where bits are sparse, and nobody who does
 // not know the key can tell.
 uint32_t pick_bit(uint64_t bits, uint64_t random) noexcept {
@@ -39,11 +28,6 @@ constexpr uint64_t bit(uint32_t n) noexcept {
 }
 
 }  // namespace
-
-uint64_t PortRules::usable(uint32_t block) const noexcept {
-    const uint64_t port_zero = block == 0 ? 1 : 0;
-    return bits_of(range, block) & ~port_zero & ~bits_of(excluded, block) & ~(node_port_bits != nullptr ? node_port_bits[block] : 0);
-}
 
 struct PortPool::Pool {
     PoolKey key;

@@ -23,31 +23,10 @@
 #include "dataplane/base/hash.hpp"
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/result.hpp"
+#include "dataplane/nat/port_rules.hpp"
 #include "dataplane/nat/reply_owner.hpp"
-#include "dataplane/nat/snat_config.hpp"
 
 namespace penstock::nat {
-
-struct PoolKey {
-    IpAddr snat;
-    IpAddr endpoint;
-    L4Port endpoint_port = 0;
-    Protocol protocol = Protocol::Tcp;
-    constexpr bool operator==(const PoolKey&) const = default;
-};
-
-// Which ports may be handed out. A view, made per call; what it forbids later is not taken any more, and what is live stays.
-struct PortRules {
-    PortRange range;                            // --snat-ports
-    PortRange excluded{.first = 1, .last = 0};  // the host's ephemeral ports where the address is shared; empty where first > last
-    // 65,536 bits, port p being bit p % 64 of word p / 64: NodePorts that Services declare. Null: none.
-    const uint64_t* node_port_bits = nullptr;
-    // Any number that changes whenever the above does, as the snapshot's generation; a pool that has marked blocks as full looks again.
-    uint32_t version = 0;
-
-    // The ports of a block that may be handed out, as bits.
-    [[nodiscard]] uint64_t usable(uint32_t block) const noexcept;
-};
 
 class PortPool {
  public:

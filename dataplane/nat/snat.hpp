@@ -38,6 +38,12 @@ struct HostPorts {
 // NodePorts.
 [[nodiscard]] PortRules rules_for(const SnatConfig& config, const SnatAddress& address, const HostPorts& host) noexcept;
 
+// Of the addresses that fit the endpoint's family and egress, how many there are and the index of the nth from 0, which must exist. A
+// client begins at number client_hash % count and goes round: chosen among those that fit, or the neighbours of an address that does not
+// would get its share.
+[[nodiscard]] uint8_t count_fitting(const SnatConfig& config, const BindRequest& request) noexcept;
+[[nodiscard]] uint8_t fitting_at(const SnatConfig& config, const BindRequest& request, uint32_t nth) noexcept;
+
 // NoSnatAddress: none has the endpoint's family and fits its egress. SnatPortsExhausted: those that fit have no port left towards it.
 [[nodiscard]] std::expected<Binding, DropReason> bind(PortPool& pool, const SnatConfig& config, const HostPorts& host,
                                                       const BindRequest& request) noexcept;

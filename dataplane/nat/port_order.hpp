@@ -1,0 +1,79 @@
+// The order in which a pool goes through its ports: blocks in a permutation, and the 64 ports of each block in another, both drawn from
+// the pool's keyed hash. Nothing is stored, either can be asked for any place, and the blocks' also backwards: which place a block has,
+// so that what is kept by place can be found from a port.
+//
+// Blocks: a Feistel network of four rounds over the next power of four, walked until it lands among the blocks (Black and Rogaway, 2002);
+// less than four steps on average. It is keyed, not a cipher: who sees a few ports of one pool does not foresee the next ones, and learns
+// nothing of another pool.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "dataplane/nat/reply_owner.hpp"
+
+namespace penstock::nat {
+
+class BlockOrder {
+ public:
+    constexpr explicit BlockOrder(uint32_t blocks) noexcept
+        : blocks_(blocks), half_(blocks < 2 ? 0 : (static_cast<uint32_t>(std::bit_width(blocks - 1)) + 1) / 2), mask_((1U << half_) - 1) {}
+
+    [[nodiscard]] constexpr uint32_t block_at(uint64_t key, uint32_t place) const noexcept {
+        do {
+            uint32_t left = place >> half_, right = place & mask_;
+            for (uint32_t round = 0; round < kRounds; ++round) {
+                const uint32_t next = left ^ scatter(key, round, right);
+                left = right;
+                right = next;
+            }
+            place = left << half_ | right;
+        } while (place >= blocks_);
+        return place;
+    }
+    [[nodiscard]] constexpr uint32_t place_of(uint64_t key, uint32_t block) const noexcept {
+        do {
+            uint32_t left = block >> half_, right = block & mask_;
+            for (uint32_t round = kRounds; round-- > 0;) {
+                const uint32_t before = right ^ scatter(key, round, left);
+                right = left;
+                left = before;
+            }
+            block = left << half_ | right;
+        } while (block >= blocks_);
+        return block;
+    }
+
+ private:
+    static constexpr uint32_t kRounds = 4;
+    // The multipliers are odd and of even bit density: 2^64 over the golden ratio (Knuth 6.4), and rrmxmx's.
+    [[nodiscard]] constexpr uint32_t scatter(uint64_t key, uint32_t round, uint32_t half) const noexcept {
+        uint64_t mixed = std::rotl(key, static_cast<int>(round * 16)) ^ (half + 1) * 0x9e3779b97f4a7c15ULL;
+        mixed = (mixed ^ mixed >> 32) * 0x9fb21c651e98df25ULL;
+        return static_cast<uint32_t>(mixed >> 48) & mask_;
+    }
+
+    uint32_t blocks_;
+    uint32_t half_;  // bits of each half
+    uint32_t mask_;
+};
+
+// The ports of one block: two steps of a linear congruential generator with a shift between them, every one of which can be undone.
+class PortOrder {
+ public:
+    constexpr explicit PortOrder(uint64_t key) noexcept
+        : first_(static_cast<uint32_t>(key) | 1),
+          offset_(static_cast<uint32_t>(key >> 8)),
+          second_(static_cast<uint32_t>(key >> 16) | 1),
+          last_(static_cast<uint32_t>(key >> 24)) {}
+    [[nodiscard]] constexpr uint32_t port_at(uint32_t place) const noexcept {
+        uint32_t port = (place * first_ + offset_) % kPortsPerBlock;
+        port ^= port >> 3;
+        return (port * second_ + last_) % kPortsPerBlock;
+    }
+
+ private:
+    uint32_t first_, offset_, second_, last_;
+};
+
+}  // namespace penstock::nat

@@ -1,0 +1,26 @@
+#include "dataplane/nat/port_rules.hpp"
+
+#include "dataplane/nat/reply_owner.hpp"
+
+namespace penstock::nat {
+namespace {
+
+// The bits of `range` that lie in `block`.
+uint64_t bits_of(PortRange range, uint32_t block) noexcept {
+    const uint32_t start = block * kPortsPerBlock;
+    if (range.first > range.last || range.last < start || range.first >= start + kPortsPerBlock) {
+        return 0;
+    }
+    const uint32_t from = range.first > start ? range.first - start : 0;
+    const uint32_t to = range.last < start + kPortsPerBlock - 1 ? range.last - start : kPortsPerBlock - 1;
+    return (~0ULL << from) & (~0ULL >> (kPortsPerBlock - 1 - to));
+}
+
+}  // namespace
+
+uint64_t PortRules::usable(uint32_t block) const noexcept {
+    const uint64_t port_zero = block == 0 ? 1 : 0;
+    return bits_of(range, block) & ~port_zero & ~bits_of(excluded, block) & ~(node_port_bits != nullptr ? node_port_bits[block] : 0);
+}
+
+}  // namespace penstock::nat

@@ -1,0 +1,48 @@
+// One worker's share of the SNAT ports: those blocks of 64 that ReplyOwner::of_snat_port() calls its own and that hold ports of
+// --snat-ports. They are counted from 0 here, since whatever is kept per block needs room for the worker's own only. Pure arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "dataplane/base/ids.hpp"
+#include "dataplane/nat/reply_owner.hpp"
+#include "dataplane/nat/snat_config.hpp"
+
+namespace penstock::nat {
+
+class PortShare {
+ public:
+    // `self` is below `workers`.
+    constexpr PortShare(PortRange range, WorkerId self, uint32_t workers) noexcept : workers_(workers) {
+        const uint32_t from = range.first / kPortsPerBlock;
+        const uint32_t last = range.last / kPortsPerBlock;
+        first_ = from + (self.value + workers - from % workers) % workers;
+        // Port 0 is never handed out: a range of nothing else is empty.
+        count_ = range.first > range.last || range.last == 0 || first_ > last ? 0 : (last - first_) / workers + 1;
+    }
+    // How many blocks the worker has; the first and the last may hold ports outside the range.
+    [[nodiscard]] constexpr uint32_t blocks() const noexcept { return count_; }
+    // From the share's count to the port space's, and back for a block of the share.
+    [[nodiscard]] constexpr uint32_t block_at(uint32_t index) const noexcept { return first_ + index * workers_; }
+    [[nodiscard]] constexpr uint32_t index_of(uint32_t block) const noexcept { return (block - first_) / workers_; }
+
+ private:
+    uint32_t workers_;
+    uint32_t first_;  // in the port space
+    uint32_t count_;
+};
+
+// A worker that would have no SNAT port at all, so that its new connections would fail for ever: of a range narrower than 64 ports a worker
+// some get none. For the check of options at start.
+[[nodiscard]] constexpr std::optional<WorkerId> worker_without_ports(PortRange range, uint32_t workers) noexcept {
+    for (uint32_t worker = 0; worker < workers; ++worker) {
+        const WorkerId self{static_cast<uint8_t>(worker)};
+        if (PortShare(range, self, workers).blocks() == 0) {
+            return self;
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace penstock::nat

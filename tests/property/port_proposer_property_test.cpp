@@ -1,0 +1,345 @@
+// SNAT ports as they are proposed, against the simplest connection table: a set of taken (key, port).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataplane/nat/port_proposer.hpp"
+#include "tests/support/aligned_memory.hpp"
+#include "tests/support/prng.hpp"
+
+namespace penstock::nat {
+namespace {
+
+PoolKey key_of(uint32_t endpoint) {
+    return {.snat = IpAddr::v4(192, 0, 2, static_cast<uint8_t>(1 + endpoint % 2)),
+            .endpoint =
+                IpAddr::v4(10, static_cast<uint8_t>(endpoint >> 16), static_cast<uint8_t>(endpoint >> 8), static_cast<uint8_t>(endpoint)),
+            .endpoint_port = 9376,
+            .protocol = endpoint % 3 == 0 ? Protocol::Udp : Protocol::Tcp};
+}
+
+struct Bound {
+    uint32_t endpoint;
+    L4Port port;
+    PoolNumber pool;
+};
+
+// A worker whose table is a set; each new connection is served as the packet path does it.
+struct Worker {
+    static constexpr PortRange kAll{0, 65'535};
+    Worker(uint32_t connections, uint8_t self, uint32_t workers, const HashKey& secret, PortRange range = kAll)
+        : memory(PortProposer::memory_needed(connections, range, workers)),
+          ports(std::move(*PortProposer::create(memory.span(), connections, range, {self}, workers, secret))) {}
+
+    std::optional<Bound> take(uint32_t endpoint, const PortRules& rules) {
+        const PoolKey key = key_of(endpoint);
+        const PoolNumber pool = ports.open(key, ports.hash(key));
+        refusals = 0;
+        while (const auto port = ports.propose(pool, rules)) {
+            if (table.emplace(endpoint, *port).second) {
+                ports.bind(pool, *port);
+                return Bound{endpoint, *port, pool};
+            }
+            ports.refuse(pool, *port);
+            ++refusals;
+        }
+        return std::nullopt;
+    }
+    void give_back(const Bound& bound) {
+        table.erase({bound.endpoint, bound.port});
+        ports.give_back(bound.pool, bound.port);
+    }
+
+    test::AlignedMemory memory;
+    PortProposer ports;
+    std::set<std::pair<uint32_t, L4Port>> table;
+    uint32_t refusals = 0;  // of the last take()
+};
+
+HashKey drawn(test::Prng& prng) {
+    return {prng.next(), prng.next()};
+}
+
+// The rules, said once more in the plainest way.
+bool allowed(const PortRules& rules, uint32_t port) {
+    const bool is_node_port = rules.node_port_bits != nullptr && ((rules.node_port_bits[port / 64] >> (port % 64)) & 1) != 0;
+    const bool is_excluded = port >= rules.excluded.first && port <= rules.excluded.last;
+    return port != 0 && port >= rules.range.first && port <= rules.range.last && !is_excluded && !is_node_port;
+}
+
+std::set<L4Port> share_of(const PortRules& rules, const ReplyOwner& owner, uint8_t worker) {
+    std::set<L4Port> ports;
+    for (uint32_t port = 0; port < 65'536; ++port) {
+        if (allowed(rules, port) && owner.of_snat_port(static_cast<L4Port>(port)).value == worker) {
+            ports.insert(static_cast<L4Port>(port));
+        }
+    }
+    return ports;
+}
+
+std::vector<uint64_t> random_node_ports(test::Prng& prng) {
+    std::vector<uint64_t> bits(kPortBlocks);
+    for (uint32_t port = 30'000; port <= 32'767; ++port) {
+        bits[port / 64] |= uint64_t{prng.one_in(3)} << (port % 64);
+    }
+    bits[30'080 / 64] = ~0ULL;  // a block of nothing but NodePorts
+    return bits;
+}
+
+// Every usable port of one endpoint can be had, once, whatever the number of workers; together they have exactly what the rules allow.
+TEST(PortProposerProperty, WorkersShareEveryUsablePortExactly_NAT002) {
+    test::Prng prng;
+    const std::vector<uint64_t> node_ports = random_node_ports(prng);
+    std::vector<uint64_t> all_but_one(kPortBlocks, ~0ULL);
+    all_but_one[40'000 / 64] &= ~(1ULL << (40'000 % 64));
+    const struct {
+        const char* name;
+        PortRange range;  // at start
+        PortRules rules;
+        size_t ports;  // 0: not counted by hand
+    } cases[] = {
+        {"the default", {}, {}, 64'512},
+        {"shared with the host", {}, {.excluded = {32'768, 60'999}}, 36'280},
+        {"shared, with NodePorts", {}, {.excluded = {32'768, 60'999}, .node_port_bits = node_ports.data()}, 0},
+        {"bounds inside blocks", {1'030, 1'300}, {.range = {1'030, 1'300}, .excluded = {1'100, 1'233}}, 137},
+        {"narrower than at start", {}, {.range = {1'030, 1'300}}, 271},
+        {"one block", {2'048, 2'111}, {.range = {2'048, 2'111}}, 64},
+        {"one port", {4'000, 4'000}, {.range = {4'000, 4'000}}, 1},
+        {"one port of all", {}, {.node_port_bits = all_but_one.data()}, 1},
+        {"everything excluded", {}, {.excluded = {1, 65'535}}, 0},
+        {"nothing but zero", {0, 0}, {.range = {0, 0}}, 0},
+        {"from zero", {0, 65'535}, {.range = {0, 65'535}}, 65'535},
+    };
+    for (const auto& c : cases) {
+        for (const uint32_t workers : {1u, 2u, 3u, 64u}) {
+            SCOPED_TRACE(std::string(c.name) + ", workers " + std::to_string(workers));
+            const ReplyOwner owner{.workers = workers};
+            size_t total = 0;
+            for (uint8_t self = 0; self < workers; ++self) {
+                Worker worker(65'536, self, workers, drawn(prng), c.range);
+                std::set<L4Port> taken;
+                std::vector<Bound> all;
+                while (const auto bound = worker.take(1, c.rules)) {
+                    taken.insert(bound->port);
+                    all.push_back(*bound);
+                }
+                ASSERT_EQ(taken, share_of(c.rules, owner, self));
+                // Exhausted again, and not for long: a freed one is found among them all.
+                ASSERT_FALSE(worker.take(1, c.rules));
+                if (!all.empty()) {
+                    worker.give_back(all[all.size() / 2]);
+                    const auto found = worker.take(1, c.rules);
+                    ASSERT_TRUE(found && found->port == all[all.size() / 2].port);
+                }
+                total += taken.size();
+                for (const Bound& bound : all) {
+                    worker.give_back(bound);
+                }
+                EXPECT_EQ(worker.ports.usage(), (PortProposer::Usage{0, 0, 0}));
+            }
+            if (c.ports != 0) {
+                EXPECT_EQ(total, c.ports);
+            }
+        }
+    }
+}
+
+// Random connections to many endpoints, under rules that change, until the ports run out and are all free again.
+TEST(PortProposerProperty, AgreesWithSetsInAnyOrder_NAT002) {
+    test::Prng prng;
+    constexpr uint32_t kConnections = 3'000;
+    const std::vector<uint64_t> node_ports = random_node_ports(prng);
+    Worker worker(kConnections, 1, 2, drawn(prng));
+    const ReplyOwner owner{.workers = 2};
+    std::map<uint32_t, uint32_t> live;
+    std::vector<Bound> all;
+    PortRules rules{.range = {1'024, 2'400}};
+    std::set<L4Port> share = share_of(rules, owner, 1);
+    constexpr int kSteps = 200'000;
+    int exhausted = 0;
+    uint32_t maps_most = 0;
+    for (int i = 0; i < kSteps; ++i) {
+        if (prng.one_in(20'000)) {
+            // Ranges of a thousand ports or so, half of them this worker's, so that the busy endpoints run out.
+            const uint64_t first = prng.one_in(2) ? prng.between(1'024, 3'000) : prng.between(29'500, 31'000);
+            rules = {.range = {static_cast<L4Port>(first), static_cast<L4Port>(first + prng.between(200, 1'500))},
+                     .excluded = {static_cast<L4Port>(prng.between(1'024, 3'000)), static_cast<L4Port>(prng.between(2'000, 4'000))},
+                     .node_port_bits = prng.one_in(2) ? node_ports.data() : nullptr,
+                     .version = rules.version + 1};
+            share = share_of(rules, owner, 1);
+        }
+        const bool takes = prng.below(100) < ((i / (kSteps / 8)) % 2 == 0 ? 75u : 25u);
+        if ((takes || all.empty()) && all.size() < kConnections) {
+            // Mostly three busy endpoints, so that they run out, among hundreds of quiet ones.
+            const auto endpoint = static_cast<uint32_t>(prng.one_in(4) ? prng.below(600) : prng.below(3));
+            const auto bound = worker.take(endpoint, rules);
+            if (!bound) {
+                ++exhausted;
+                for (const L4Port candidate : share) {
+                    ASSERT_TRUE(worker.table.contains({endpoint, candidate})) << candidate << " was free and not proposed";
+                }
+                continue;
+            }
+            ASSERT_TRUE(share.contains(bound->port)) << bound->port;
+            ASSERT_NE(bound->pool, kShared) << "600 keys, 4,096 pools";
+            all.push_back(*bound);
+            ++live[endpoint];
+        } else if (!all.empty()) {
+            std::swap(all[prng.below(all.size())], all.back());
+            worker.give_back(all.back());
+            --live[all.back().endpoint];
+            all.pop_back();
+        }
+        ASSERT_EQ(worker.ports.in_use(), all.size());
+        maps_most = std::max(maps_most, worker.ports.usage().maps);
+        if (i % 5'000 == 0) {
+            const auto pools_live = std::count_if(live.begin(), live.end(), [](const auto& entry) { return entry.second > 0; });
+            ASSERT_EQ(worker.ports.usage().pools_live, pools_live);
+        }
+    }
+    for (const Bound& bound : all) {
+        worker.give_back(bound);
+    }
+    EXPECT_EQ(worker.ports.in_use(), 0u);
+    EXPECT_EQ(worker.ports.usage(), (PortProposer::Usage{0, 0, 0}));
+    EXPECT_GT(exhausted, 1'000) << "the test was meant to reach the end of the ports often";
+    EXPECT_GE(maps_most, 3u) << "the test was meant to have maps";
+}
+
+// Ports beyond those that stay: a freed one comes again when all others have been, and then in the same order.
+TEST(PortProposerProperty, AFreedPortRestsUntilTheCursorHasGoneRound_NAT002) {
+    const PortRange range{1'024, 5'119};
+    const PortRules rules{.range = range};
+    for (const uint32_t taken : {0u, 60u, 1'500u}) {  // none live; 12 live and no map; 300 live and a map
+        SCOPED_TRACE(taken);
+        Worker worker(65'536, 0, 1, {7, 11}, range);
+        std::vector<Bound> all;
+        for (uint32_t i = 0; i < taken; ++i) {
+            all.push_back(*worker.take(1, rules));
+        }
+        size_t stay = 0;
+        for (size_t i = 0; i < all.size(); ++i) {
+            if (i % 5 != 0) {
+                worker.give_back(all[i]);
+            } else {
+                ++stay;
+            }
+        }
+        EXPECT_EQ(worker.ports.usage().maps, taken == 1'500 ? 1u : 0u);
+        std::vector<L4Port> rounds[2];
+        for (std::vector<L4Port>& round : rounds) {
+            for (size_t i = 0; i < 4'096 - stay; ++i) {
+                const auto bound = worker.take(1, rules);
+                ASSERT_TRUE(bound);
+                round.push_back(bound->port);
+                worker.give_back(*bound);
+            }
+            ASSERT_EQ(std::set<L4Port>(round.begin(), round.end()).size(), round.size()) << "one came twice in a round";
+        }
+        EXPECT_EQ(rounds[0], rounds[1]);
+    }
+}
+
+// Connections that were opened in a row and stay are in the way together when the cursor returns. It jumps them: nobody waits for
+// hundreds of refusals.
+TEST(PortProposerProperty, PortsTakenInARowAreJumped) {
+    Worker worker(65'536, 0, 1, {3, 5}, PortRange{});
+    std::vector<Bound> stay;
+    for (int i = 0; i < 1'000; ++i) {
+        stay.push_back(*worker.take(1, {}));
+    }
+    ASSERT_EQ(worker.ports.usage().maps, 0u);
+    uint32_t most = 0;
+    for (int i = 0; i < 3 * 65'536; ++i) {
+        const auto bound = worker.take(1, {});
+        ASSERT_TRUE(bound);
+        most = std::max(most, worker.refusals);
+        worker.give_back(*bound);
+    }
+    EXPECT_GE(most, PortProposer::kRefusalsInRow) << "the cursor was meant to meet them";
+    EXPECT_LT(most, 2 * PortProposer::kRefusalsInRow);
+}
+
+// More keys than pools, few of them live at once: cursors give way, live ports never do.
+TEST(PortProposerProperty, KeysMayOutnumberPools) {
+    test::Prng prng;
+    Worker worker(64, 0, 1, drawn(prng));
+    const PortRules rules{.range = {1'024, 1'087}};
+    std::vector<Bound> all;
+    for (int i = 0; i < 100'000; ++i) {
+        if (all.size() < 64 && (prng.one_in(2) || all.empty())) {
+            const auto bound = worker.take(static_cast<uint32_t>(prng.below(20'000)), rules);
+            ASSERT_TRUE(bound);
+            all.push_back(*bound);
+        } else {
+            std::swap(all[prng.below(all.size())], all.back());
+            worker.give_back(all.back());
+            all.pop_back();
+        }
+    }
+    for (const Bound& bound : all) {
+        worker.give_back(bound);
+    }
+    EXPECT_EQ(worker.ports.usage(), (PortProposer::Usage{0, 0, 0}));
+}
+
+// More live keys than pools: the rest is served by the shared pool, as uniquely; what it took is found again when it is free.
+TEST(PortProposerProperty, TheSharedPoolServesKeysWithoutAPool_NAT002) {
+    test::Prng prng;
+    const PortRange range{2'048, 2'247};  // 200 ports
+    const PortRules rules{.range = range};
+    Worker worker(65'536, 0, 1, drawn(prng), range);
+    constexpr uint32_t kPools = 65'536 / 8;
+    std::vector<Bound> owned;
+    std::vector<Bound> shared;
+    uint32_t endpoint = 100;
+    while (worker.ports.usage().pools_live < kPools) {
+        const auto bound = worker.take(endpoint++, rules);
+        ASSERT_TRUE(bound);
+        (bound->pool == kShared ? shared : owned).push_back(*bound);
+    }
+    EXPECT_EQ(owned.size(), kPools);
+
+    // Every pool is live, so this key has none; it gets all 200 ports all the same, and no more.
+    std::vector<Bound> last;
+    while (const auto bound = worker.take(1, rules)) {
+        ASSERT_EQ(bound->pool, kShared);
+        last.push_back(*bound);
+    }
+    EXPECT_EQ(last.size(), 200u);
+    EXPECT_EQ(worker.ports.usage().shared_live, shared.size() + last.size());
+
+    // Then it gets a pool of its own, which learns by refusals that none is free...
+    for (const Bound& bound : owned) {
+        worker.give_back(bound);
+    }
+    ASSERT_FALSE(worker.take(1, rules));
+    // ...and forgets what it learnt a block at a time, or it would never see that they are free again.
+    for (const Bound& bound : last) {
+        worker.give_back(bound);
+    }
+    std::vector<Bound> regained;
+    for (int attempts = 0; attempts < 1'000 && regained.size() < 200; ++attempts) {
+        if (const auto bound = worker.take(1, rules)) {
+            ASSERT_NE(bound->pool, kShared);
+            regained.push_back(*bound);
+        }
+        ASSERT_LE(worker.refusals, kPortsPerBlock);
+    }
+    EXPECT_EQ(regained.size(), 200u);
+    for (const std::vector<Bound>* bounds : {&shared, &regained}) {
+        for (const Bound& bound : *bounds) {
+            worker.give_back(bound);
+        }
+    }
+    EXPECT_EQ(worker.ports.usage(), (PortProposer::Usage{0, 0, 0}));
+    EXPECT_EQ(worker.ports.in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace penstock::nat

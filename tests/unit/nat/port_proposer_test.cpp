@@ -1,0 +1,195 @@
+#include "dataplane/nat/port_proposer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "tests/support/aligned_memory.hpp"
+
+namespace penstock::nat {
+namespace {
+
+const PoolKey kKey{IpAddr::v4(192, 0, 2, 1), IpAddr::v4(10, 1, 0, 1), 9376, Protocol::Tcp};
+
+PortProposer make(const test::AlignedMemory& memory, PortRange range = {}, const HashKey& secret = {1, 2}) {
+    return std::move(*PortProposer::create(memory.span(), 1'000, range, {0}, 1, secret));
+}
+
+// The next ports of a key, each given back at once.
+std::vector<L4Port> some_ports(PortProposer& ports, const PoolKey& key, size_t count) {
+    std::vector<L4Port> out;
+    const PoolNumber pool = ports.open(key, ports.hash(key));
+    for (size_t i = 0; i < count; ++i) {
+        out.push_back(*ports.propose(pool, {}));
+        ports.bind(pool, out.back());
+        ports.give_back(pool, out.back());
+    }
+    return out;
+}
+
+TEST(PortProposer, CreateRefusesWhatCannotBe) {
+    const test::AlignedMemory memory(PortProposer::memory_needed(1'000, {}, 1));
+    const auto create = [&](std::span<std::byte> bytes, uint32_t connections, uint8_t self, uint32_t workers) {
+        return PortProposer::create(bytes, connections, {}, {self}, workers, {}).has_value();
+    };
+    EXPECT_TRUE(create(memory.span(), 1'000, 0, 1));
+    EXPECT_FALSE(create(memory.span().first(memory.span().size() - 64), 1'000, 0, 1));
+    EXPECT_FALSE(create(memory.span().subspan(8), 900, 0, 1));
+    EXPECT_FALSE(create(memory.span(), 0, 0, 1));
+    EXPECT_FALSE(create(memory.span(), (1U << 28) + 2, 0, 1));
+    EXPECT_FALSE(create(memory.span(), 1'000, 1, 1));
+    EXPECT_FALSE(create(memory.span(), 1'000, 0, 0));
+    EXPECT_FALSE(create(memory.span(), 1'000, 0, 65));
+    EXPECT_EQ(PortProposer::memory_needed(0, {}, 1), 0u);
+}
+
+// What docs/adr/0008 promises.
+TEST(PortProposer, TakesAtMostTwentyBytesAConnection) {
+    for (const uint32_t connections : {262'144u, 1'000'000u, 10'000'000u}) {
+        for (const uint32_t workers : {1u, 2u, 8u, 64u}) {
+            EXPECT_LE(PortProposer::memory_needed(connections, {}, workers), connections * uint64_t{20}) << connections << " " << workers;
+        }
+    }
+}
+
+TEST(PortProposer, OrdersDifferBySecretAndByKey_RFC6056) {
+    const test::AlignedMemory memory(PortProposer::memory_needed(1'000, {}, 1));
+    PortProposer one = make(memory);
+    const std::vector<L4Port> a = some_ports(one, kKey, 256);
+    PoolKey other = kKey;
+    other.endpoint_port = 9377;
+    const std::vector<L4Port> b = some_ports(one, other, 256);
+    PortProposer two = make(memory, {}, {1, 3});
+    const std::vector<L4Port> c = some_ports(two, kKey, 256);
+    const auto common = [](std::vector<L4Port> x, std::vector<L4Port> y) {
+        std::sort(x.begin(), x.end());
+        std::sort(y.begin(), y.end());
+        std::vector<L4Port> both;
+        std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(both));
+        return both.size();
+    };
+    // Five blocks each of 1,008: they have hardly one in common.
+    EXPECT_LE(common(a, b), 128u);
+    EXPECT_LE(common(a, c), 128u);
+    EXPECT_LE(common(b, c), 128u);
+    int steps_of_one = 0;
+    for (size_t i = 1; i < a.size(); ++i) {
+        steps_of_one += a[i] == a[i - 1] + 1 ? 1 : 0;
+    }
+    EXPECT_LT(steps_of_one, 32) << "a port does not tell the next";
+}
+
+TEST(PortProposer, AKeyKeepsItsPoolAndItsCursor) {
+    const test::AlignedMemory memory(PortProposer::memory_needed(1'000, {}, 1));
+    PortProposer ports = make(memory);
+    const PoolNumber pool = ports.open(kKey, ports.hash(kKey));
+    ports.prefetch(ports.hash(kKey));
+    ports.prefetch_pool(ports.hash(kKey));
+    ports.prefetch(pool);
+    EXPECT_EQ(ports.open(kKey, ports.hash(kKey)), pool);
+    std::set<L4Port> seen;
+    for (int i = 0; i < 1'000; ++i) {
+        ASSERT_EQ(ports.open(kKey, ports.hash(kKey)), pool);
+        ASSERT_TRUE(seen.insert(*ports.propose(pool, {})).second) << "proposals are not repeated, even if nothing came of them";
+    }
+    // Another protocol, another pool.
+    PoolKey udp = kKey;
+    udp.protocol = Protocol::Udp;
+    EXPECT_NE(ports.open(udp, ports.hash(udp)), pool);
+    // A hash that two keys share does not make them one.
+    EXPECT_NE(ports.open(udp, ports.hash(kKey)), pool);
+}
+
+TEST(PortProposer, NewRulesReopenWhatWasFullAndSpareWhatIsLive_NAT002) {
+    const PortRange start{2'048, 4'095};
+    const test::AlignedMemory memory(PortProposer::memory_needed(1'000, start, 1));
+    PortProposer ports = make(memory, start);
+    const PoolNumber pool = ports.open(kKey, ports.hash(kKey));
+    PortRules rules{.range = {2'048, 2'175}, .version = 1};
+    std::set<L4Port> taken;
+    const auto take_all = [&] {
+        while (const auto port = ports.propose(pool, rules)) {
+            if (taken.insert(*port).second) {
+                ports.bind(pool, *port);
+            } else {
+                ports.refuse(pool, *port);
+            }
+        }
+        return taken.size();
+    };
+    EXPECT_EQ(take_all(), 128u);
+    EXPECT_EQ(take_all(), 128u);
+    rules = {.range = {2'048, 2'303}, .version = 2};
+    EXPECT_EQ(take_all(), 256u) << "newly allowed ports are found";
+    rules = {.range = {2'048, 2'303}, .excluded = {2'060, 2'070}, .version = 3};
+    for (const L4Port port : {L4Port{2'065}, L4Port{2'100}}) {
+        taken.erase(port);
+        ports.give_back(pool, port);
+    }
+    EXPECT_EQ(take_all(), 255u) << "2,100 is found, 2,065 is forbidden now";
+    EXPECT_FALSE(taken.contains(2'065));
+    rules = {.range = {2'048, 2'303}, .version = 4};
+    EXPECT_EQ(take_all(), 256u);
+    for (const L4Port port : taken) {
+        ports.give_back(pool, port);
+    }
+    EXPECT_EQ(ports.usage(), (PortProposer::Usage{0, 0, 0}));
+}
+
+// What an exhausted pool costs a new connection is nothing: no proposal that must be refused.
+TEST(PortProposer, ExhaustionIsRememberedUntilAPortIsFree) {
+    const PortRange one{4'000, 4'000};
+    const test::AlignedMemory memory(PortProposer::memory_needed(1'000, one, 1));
+    PortProposer ports = make(memory, one);
+    const PortRules rules{.range = one};
+    const PoolNumber pool = ports.open(kKey, ports.hash(kKey));
+    ASSERT_EQ(ports.propose(pool, rules), 4'000);
+    ports.bind(pool, 4'000);
+    ASSERT_EQ(ports.propose(pool, rules), 4'000) << "a pool this small remembers nothing yet";
+    ports.refuse(pool, 4'000);
+    for (int i = 0; i < 10; ++i) {
+        ASSERT_EQ(ports.propose(pool, rules), std::nullopt);
+    }
+    ports.give_back(pool, 4'000);
+    EXPECT_EQ(ports.propose(pool, rules), 4'000);
+}
+
+// Pools with few live ports that met many taken ones have maps on loan. They go to those with many live ports, and none is lost.
+TEST(PortProposer, MapsOnLoanAreWithdrawnForBusyPools) {
+    const PortRange range{1'024, 2'047};  // 16 blocks: a map is due from 16 live ports
+    constexpr uint32_t kConnections = 160;
+    const test::AlignedMemory memory(PortProposer::memory_needed(kConnections, range, 1));
+    PortProposer ports = std::move(*PortProposer::create(memory.span(), kConnections, range, {0}, 1, {5, 6}));
+    const PortRules rules{.range = range};
+    const auto open = [&](uint8_t endpoint) {
+        const PoolKey key{kKey.snat, IpAddr::v4(10, 2, 0, endpoint), 80, Protocol::Tcp};
+        return ports.open(key, ports.hash(key));
+    };
+    // Forty pools whose table refuses them everything: each says exhausted only when all 1,024 ports were refused.
+    for (uint8_t endpoint = 100; endpoint < 140; ++endpoint) {
+        std::set<L4Port> refused;
+        while (const auto port = ports.propose(open(endpoint), rules)) {
+            refused.insert(*port);
+            ports.refuse(open(endpoint), *port);
+        }
+        ASSERT_EQ(refused.size(), 1'024u);
+    }
+    EXPECT_EQ(ports.usage().maps, 10 + 8u) << "all there are";
+    std::vector<std::pair<PoolNumber, L4Port>> bound;
+    for (uint8_t endpoint = 0; endpoint < 10; ++endpoint) {
+        for (int i = 0; i < 16; ++i) {
+            bound.emplace_back(open(endpoint), *ports.propose(open(endpoint), rules));
+            ports.bind(bound.back().first, bound.back().second);
+        }
+    }
+    EXPECT_EQ(ports.usage(), (PortProposer::Usage{10, 18, 0}));
+    for (const auto& [pool, port] : bound) {
+        ports.give_back(pool, port);
+    }
+    EXPECT_EQ(ports.usage(), (PortProposer::Usage{0, 8, 0})) << "eight are still with pools that nothing was bound of";
+}
+
+}  // namespace
+}  // namespace penstock::nat

@@ -1,0 +1,143 @@
+#include "dataplane/nat/source_search.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "tests/support/aligned_memory.hpp"
+
+namespace penstock::nat {
+namespace {
+
+constexpr NicPortId kOutside{0}, kInside{1};
+const IpAddr kSnatA = IpAddr::v4(192, 0, 2, 1), kSnatB = IpAddr::v4(192, 0, 2, 2), kSnatC = IpAddr::v4(192, 0, 2, 3);
+const IpAddr kSnat6 = *IpAddr::parse("2001:db8::1");
+const IpAddr kEndpoint = IpAddr::v4(10, 1, 0, 1);
+
+class SourceSearchTest : public testing::Test {
+ protected:
+    [[nodiscard]] static BindRequest request(uint64_t client_hash = 0) { return {kEndpoint, 9376, Protocol::Tcp, kInside, client_hash}; }
+    // One flow from its search to its entry in a table that is a set.
+    std::optional<Source> bind(uint64_t client_hash, DropReason* why = nullptr) {
+        SourceSearch search(ports, config, host, request(client_hash));
+        search.prefetch_pool(ports);
+        for (auto source = search.first(ports); source; source = search.after_refusal(ports)) {
+            if (table.emplace(source->address, source->port).second) {
+                search.confirm(ports);
+                return source;
+            }
+        }
+        if (why != nullptr) {
+            *why = search.failure();
+        }
+        return std::nullopt;
+    }
+
+    test::AlignedMemory memory{PortProposer::memory_needed(1'000, {}, 1)};
+    PortProposer ports = std::move(*PortProposer::create(memory.span(), 1'000, {}, {0}, 1, {1, 2}));
+    SnatConfig config;
+    HostPorts host;
+    std::set<std::pair<IpAddr, L4Port>> table;
+};
+
+TEST_F(SourceSearchTest, AnAddressFitsByFamilyAndEgress_NAT002) {
+    const struct {
+        const char* name;
+        std::vector<SnatAddress> addresses;
+        std::optional<IpAddr> expected;
+    } cases[] = {
+        {"none", {}, {}},
+        {"named by the operator", {{.address = kSnatA}}, kSnatA},
+        {"the egress twin's own", {{.address = kSnatA, .egress = kInside}}, kSnatA},
+        {"another twin's", {{.address = kSnatA, .egress = kOutside}}, {}},
+        {"the right one of two twins", {{.address = kSnatA, .egress = kOutside}, {.address = kSnatB, .egress = kInside}}, kSnatB},
+        {"another family", {{.address = kSnat6}}, {}},
+        {"one of each family", {{.address = kSnat6}, {.address = kSnatB}}, kSnatB},
+    };
+    for (const auto& c : cases) {
+        config.addresses = c.addresses;
+        DropReason why{};
+        const auto got = bind(0, &why);
+        ASSERT_EQ(got.has_value(), c.expected.has_value()) << c.name;
+        if (got) {
+            EXPECT_EQ(got->address, *c.expected) << c.name;
+            EXPECT_EQ(config.addresses[got->index].address, got->address) << c.name;
+        } else {
+            EXPECT_EQ(why, DropReason::NoSnatAddress) << c.name;
+        }
+    }
+}
+
+TEST_F(SourceSearchTest, AClientKeepsItsAddressWhileThatHasPorts_RFC4787_REQ2) {
+    config.addresses = {{.address = kSnatA}, {.address = kSnat6}, {.address = kSnatB}, {.address = kSnatC}};
+    config.ports = {2'000, 2'009};
+    const IpAddr in_order[] = {kSnatB, kSnatC, kSnatA};
+    std::vector<Source> bound;
+    for (int i = 0; i < 30; ++i) {
+        const auto source = bind(7);  // 7 % 3: the second that fits
+        ASSERT_TRUE(source);
+        EXPECT_EQ(source->address, in_order[i / 10]) << i;
+        bound.push_back(*source);
+    }
+    DropReason why{};
+    EXPECT_FALSE(bind(7, &why));
+    EXPECT_EQ(why, DropReason::SnatPortsExhausted);
+    EXPECT_FALSE(bind(8)) << "nor is there another for other clients";
+    // What the first address gets back, it is asked for first.
+    table.erase({bound[4].address, bound[4].port});
+    ports.give_back(bound[4].pool, bound[4].port);
+    const auto again = bind(8);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->address, bound[4].address);
+    EXPECT_EQ(again->port, bound[4].port);
+}
+
+TEST_F(SourceSearchTest, OnlyAnAddressSharedWithTheHostLeavesOutItsPorts_NAT002) {
+    config.addresses = {{.address = kSnatA, .shared_with_host = true}};
+    config.ports = {32'000, 33'000};
+    std::vector<uint64_t> node_ports(kPortBlocks);
+    node_ports[32'000 / 64] = ~0ULL;
+    host = {node_ports.data(), 1};
+    std::set<L4Port> got;
+    while (const auto source = bind(0)) {
+        got.insert(source->port);
+    }
+    EXPECT_EQ(got.size(), 704u) << "32,000 to 32,767 less a block";
+    EXPECT_EQ(*got.begin(), 32'064);
+    EXPECT_EQ(*got.rbegin(), 32'767);
+}
+
+// All flows of a burst have their first proposal before any is in the table.
+TEST_F(SourceSearchTest, ABurstProposesFirstAndConfirmsThen) {
+    config.addresses = {{.address = kSnatA}, {.address = kSnatB}};
+    config.ports = {2'000, 2'009};
+    std::vector<SourceSearch> searches;
+    for (uint64_t i = 0; i < 32; ++i) {
+        searches.emplace_back(ports, config, host, request(i));
+    }
+    std::vector<std::optional<Source>> sources;
+    for (SourceSearch& search : searches) {
+        search.prefetch_pool(ports);
+        sources.push_back(search.first(ports));
+    }
+    int bound = 0;
+    for (size_t i = 0; i < searches.size(); ++i) {
+        auto source = sources[i];
+        while (source && !table.emplace(source->address, source->port).second) {
+            source = searches[i].after_refusal(ports);
+        }
+        if (source) {
+            searches[i].confirm(ports);
+            ++bound;
+        } else {
+            EXPECT_EQ(searches[i].failure(), DropReason::SnatPortsExhausted);
+        }
+    }
+    EXPECT_EQ(bound, 20) << "ten ports of two addresses, for 32 flows";
+    EXPECT_EQ(table.size(), 20u);
+    EXPECT_EQ(ports.in_use(), 20u);
+}
+
+}  // namespace
+}  // namespace penstock::nat
