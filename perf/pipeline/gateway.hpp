@@ -1,0 +1,63 @@
+// One worker as it would be in penstockd, built from hugepages and without EAL: 100 Services of ten endpoints, the endpoints on 100 nodes,
+// ten each, behind a route a node; clients behind one router. Full NAT over four SNAT addresses.
+//
+//   clients -- router -- port 0 [worker] port 1 -- node 0 .. 99 -- ten endpoints each
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "dataplane/pipeline/stages.hpp"
+#include "perf/harness/memory.hpp"
+
+namespace penstock::perf {
+
+class Gateway {
+ public:
+    static constexpr uint32_t kServices = 100, kEndpointsEach = 10, kNodes = 100;
+    static constexpr NicPortId kUp{0}, kCluster{1};
+    static constexpr MacAddr kUpMac{{2, 0, 0, 0, 0, 0x0a}}, kClusterMac{{2, 0, 0, 0, 0, 0x0b}};
+    static constexpr L4Port kServicePort = 80, kEndpointPort = 8'080;
+
+    // Room for `connections`. `hz` ticks of the time that now() counts are a second.
+    Gateway(IpFamily family, uint32_t connections, uint64_t hz);
+    // What a gateway takes, its own arrays left aside.
+    [[nodiscard]] static size_t memory_needed(uint32_t connections) noexcept;
+
+    // The tuple of a client's packets, by the connection's number.
+    [[nodiscard]] packet::FlowKey client_tuple(uint32_t number, Protocol protocol = Protocol::Tcp) const noexcept;
+
+    // What the gateway chose for a connection, in few bytes: ten million of them are kept.
+    struct Binding {
+        uint16_t endpoint = 0;  // the low bytes of its address
+        uint16_t snat_port = 0;
+        uint8_t snat_address = 0;  // the lowest byte
+    };
+    // From the tuple that a client's packet leaves with.
+    [[nodiscard]] Binding binding_of(const packet::FlowKey& leaves_as) const noexcept;
+    // The tuple of the endpoint's replies.
+    [[nodiscard]] packet::FlowKey reply_tuple(const Binding& binding, Protocol protocol = Protocol::Tcp) const noexcept;
+
+    [[nodiscard]] pipeline::WorkerContext& context() noexcept { return *context_; }
+    [[nodiscard]] const config::Snapshot& snapshot() const noexcept { return snapshot_; }
+    [[nodiscard]] IpFamily family() const noexcept { return family_; }
+
+ private:
+    [[nodiscard]] IpAddr address(uint8_t net, uint32_t host) const noexcept;
+    void publish_services();
+    void publish_routes();
+
+    IpFamily family_;
+    HugeMemory table_memory_, port_memory_;
+    std::vector<uint32_t> cursors_ = std::vector<uint32_t>(lb::SchedulerState::kCursors);
+    std::vector<std::atomic<route::UseSeconds>> neighbour_use_ = std::vector<std::atomic<route::UseSeconds>>(limits::kNeighboursMax);
+    stats::WorkerCounters worker_counters_;
+    std::vector<stats::ServiceCounters> service_counters_ = std::vector<stats::ServiceCounters>(2 * kServices);
+    std::vector<stats::BackendCounters> backend_counters_ = std::vector<stats::BackendCounters>(2 * kServices * kEndpointsEach);
+    pipeline::ResolveQueue resolve_;
+    config::Snapshot snapshot_;
+    std::unique_ptr<pipeline::WorkerContext> context_;
+};
+
+}  // namespace penstock::perf

@@ -1,0 +1,110 @@
+#include "perf/pipeline/player.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "dataplane/base/check.hpp"
+#include "perf/harness/cycles.hpp"
+#include "perf/pipeline/frames.hpp"
+
+namespace penstock::perf {
+namespace {
+
+// As an mbuf of DPDK's default size: 128 bytes of headroom, and the frame begins on a cache line.
+constexpr uint32_t kBufferBytes = 2'176, kHeadroom = 128;
+
+}  // namespace
+
+Player::Player(Gateway& gateway, uint32_t burst, uint64_t hz)
+    : gateway_(gateway),
+      burst_size_(burst),
+      housekeeping_period_(TscRate{hz}.milliseconds(conn::kAgingTickMs)),
+      buffers_(size_t{kFramesMax} * kBufferBytes),
+      now_{TscRate{hz}.seconds(1'000).value},
+      next_housekeeping_(now_) {
+    PENSTOCK_CHECK(burst <= limits::kBurstMax);
+}
+
+void Player::play(std::span<Packet> packets, BurstClock& clock) {
+    PENSTOCK_CHECK(packets.size() <= kFramesMax);
+    for (uint32_t i = 0; i < packets.size(); ++i) {
+        auto* frame = reinterpret_cast<uint8_t*>(buffers_.span().data()) + size_t{i} * kBufferBytes + kHeadroom;
+        length_[i] =
+            make_frame(frame, packets[i].key, packets[i].tcp_flags, packets[i].from_client ? Gateway::kUpMac : Gateway::kClusterMac);
+    }
+    for (uint32_t first = 0; first < packets.size(); first += burst_size_) {
+        const std::span<Packet> these = packets.subspan(first, std::min<size_t>(burst_size_, packets.size() - first));
+        run_burst(these, first, clock);
+        for (uint32_t i = 0; i < these.size(); ++i) {
+            check(these[i], i);
+        }
+        while (now_ >= next_housekeeping_) {
+            housekeeping();
+            next_housekeeping_ = next_housekeeping_ + housekeeping_period_;
+        }
+    }
+}
+
+// Timed: what a worker does from the moment that the PMD has given it the packets until it could give them back.
+void Player::run_burst(std::span<const Packet> packets, uint32_t first_buffer, BurstClock& clock) {
+    auto* const buffers = reinterpret_cast<uint8_t*>(buffers_.span().data()) + kHeadroom;
+    const auto count = static_cast<uint32_t>(packets.size());
+    std::array<NicPortId, limits::kBurstMax> port;
+    for (uint32_t i = 0; i < count; ++i) {
+        port[i] = packets[i].from_client ? Gateway::kUp : Gateway::kCluster;
+    }
+    const uint64_t start = cycles_begin();
+    gateway_.context().begin_round(&gateway_.snapshot(), now_);
+    burst_.count = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        prefetch_read(buffers + size_t{first_buffer + i} * kBufferBytes);
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        burst_.add(nullptr, buffers + size_t{first_buffer + i} * kBufferBytes, length_[first_buffer + i], kBufferBytes - kHeadroom,
+                   {port[i], {}});
+    }
+    pipeline::run_stages(gateway_.context(), burst_);
+    const uint64_t cycles = cycles_end() - start;
+    clock.add(cycles, count);
+    // An interruption is not the worker's time.
+    now_ = now_ + TscTicks{std::min(cycles, count * BurstClock::kPreemptedPerOperation) + count * ticks_per_packet_};
+}
+
+void Player::check(Packet& packet, uint32_t i) const {
+    const uint8_t* frame = burst_.data[i];
+    const bool passed = burst_.verdict[i] == Verdict::Transmit;
+    bool right = false;
+    switch (packet.outcome) {
+        case Packet::Outcome::Translated:
+            right = passed && is_translated_to(frame, packet.expected);
+            break;
+        case Packet::Outcome::Opens:
+            packet.leaves_as = tuple_in(frame);
+            right = passed && packet.leaves_as.destination_port == Gateway::kEndpointPort && is_translated_to(frame, packet.leaves_as);
+            break;
+        case Packet::Outcome::Refused:
+            right = !passed || burst_.answers[i];
+            break;
+    }
+    if (!right) {
+        std::fprintf(stderr, "%s (flags %02x) came out as %s with verdict %u reason %u, and should be %s\n", packet.key.to_string().c_str(),
+                     packet.tcp_flags, tuple_in(frame).to_string().c_str(), static_cast<unsigned>(burst_.verdict[i]),
+                     static_cast<unsigned>(burst_.reason[i]), packet.expected.to_string().c_str());
+        std::exit(1);
+    }
+}
+
+// As Worker::housekeeping.
+void Player::housekeeping() {
+    pipeline::WorkerContext& context = gateway_.context();
+    context.begin_round(&gateway_.snapshot(), now_);
+    const uint64_t start = cycles_begin();
+    expired_ +=
+        context.aging.tick(context.connections, context.now, conn::slots_per_tick(context.connections.capacity()),
+                           [&](ConnectionIndex, const conn::Connection& connection) { pipeline::release_connection(context, connection); });
+    const uint64_t cycles = cycles_end() - start;
+    expiry_cycles_ += std::min(cycles - std::min(cycles, empty_span_cycles()), uint64_t{10} * BurstClock::kPreemptedPerOperation);
+}
+
+}  // namespace penstock::perf

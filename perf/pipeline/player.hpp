@@ -1,0 +1,66 @@
+// Plays packets through a gateway: makes frames in few buffers, times the stages burst by burst, and checks each frame that comes out.
+// Time is virtual: it advances by what the bursts took, so that it is a busy worker's time, and whatever else the machine does is not in
+// it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "perf/harness/memory.hpp"
+#include "perf/harness/windows.hpp"
+#include "perf/pipeline/gateway.hpp"
+
+namespace penstock::perf {
+
+struct Packet {
+    enum class Outcome : uint8_t {
+        Translated,  // leaves as `expected`
+        Opens,       // leaves for an endpoint of the gateway's choice, which `leaves_as` tells afterwards
+        Refused,     // does not pass
+    };
+    packet::FlowKey key;
+    packet::FlowKey expected;
+    packet::FlowKey leaves_as;
+    uint32_t number = 0;  // of its connection
+    uint8_t tcp_flags = 0;
+    bool from_client = true;
+    Outcome outcome = Outcome::Translated;
+};
+
+class Player {
+ public:
+    // Frames under way at once; a batch is as many.
+    static constexpr uint32_t kFramesMax = 512;
+
+    // Bursts of `burst` packets, at most limits::kBurstMax. `hz` as the gateway was told.
+    Player(Gateway& gateway, uint32_t burst, uint64_t hz);
+
+    // Sends them, at most kFramesMax. Ends the program where one does not come out as it should.
+    void play(std::span<Packet> packets, BurstClock& clock);
+
+    // Ticks of virtual time that pass for each packet beside those that its burst took.
+    void set_ticks_per_packet(uint64_t ticks) noexcept { ticks_per_packet_ = ticks; }
+
+    [[nodiscard]] uint64_t expiry_cycles() const noexcept { return expiry_cycles_; }
+    [[nodiscard]] uint64_t expired() const noexcept { return expired_; }
+
+ private:
+    void run_burst(std::span<const Packet> packets, uint32_t first_buffer, BurstClock& clock);
+    void check(Packet& packet, uint32_t i) const;
+    void housekeeping();
+
+    Gateway& gateway_;
+    const uint32_t burst_size_;
+    const TscTicks housekeeping_period_;
+    HugeMemory buffers_;
+    std::array<uint16_t, kFramesMax> length_{};
+    pipeline::Burst burst_;
+    TscTime now_;
+    TscTime next_housekeeping_;
+    uint64_t ticks_per_packet_ = 0;
+    uint64_t expiry_cycles_ = 0;
+    uint64_t expired_ = 0;
+};
+
+}  // namespace penstock::perf
