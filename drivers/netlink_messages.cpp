@@ -1,5 +1,6 @@
 #include "drivers/netlink_messages.hpp"
 
+#include <linux/if_addr.h>
 #include <linux/neighbour.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -78,6 +79,12 @@ std::optional<route::NeighbourState> read_state(uint16_t nud) {
     return std::nullopt;
 }
 
+// IPv6 link-local addresses mean another host on each link, so nothing is forwarded to them (RFC 4291, 2.5.6); without this a packet would
+// follow a default route to them.
+bool is_of_one_link(const Prefix& destination) {
+    return destination.family() == IpFamily::V6 && destination.length() >= 10 && destination.address().is_link_local();
+}
+
 // The gateway of a hop: of the route's own family, or an IPv6 address for an IPv4 route (RFC 8950; RTA_VIA).
 std::optional<IpAddr> read_gateway(int family, const nlattr* gateway, const nlattr* via) {
     if (gateway != nullptr) {
@@ -141,6 +148,9 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
             hop = Hop{twin->second, read_gateway(facts.rtm_family, read[RTA_GATEWAY], read[RTA_VIA])};
         }
     }
+    if (is_of_one_link(*destination)) {
+        return route::Route{*destination, {}, {}, 0};
+    }
     const uint32_t metric = read_u32(read[RTA_PRIORITY]).value_or(0);
     if (hop) {
         return route::Route{*destination, hop->egress, hop->gateway, metric};
@@ -158,6 +168,12 @@ std::optional<route::LocalAddress> address_in(const nlmsghdr* message, const Twi
     // On a point-to-point address IFA_ADDRESS is the peer's; IFA_LOCAL is ours wherever it is given.
     const auto address = read_address(read.facts->ifa_family, read[IFA_LOCAL] != nullptr ? read[IFA_LOCAL] : read[IFA_ADDRESS]);
     if (twin == twins.end() || !address) {
+        return std::nullopt;
+    }
+    // Until duplicate address detection is through, and after it has failed, an address is nobody's (RFC 4862, 5.4). The end of it is
+    // announced as a new address.
+    const uint32_t flags = read_u32(read[IFA_FLAGS]).value_or(read.facts->ifa_flags);
+    if ((flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0 && (flags & IFA_F_OPTIMISTIC) == 0) {
         return std::nullopt;
     }
     return route::LocalAddress{twin->second, *address, read.facts->ifa_prefixlen};

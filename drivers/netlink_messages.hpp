@@ -17,10 +17,10 @@ namespace penstock::drivers {
 using TwinsByIndex = std::unordered_map<int, NicPortId>;
 
 // A route of the main table: through a twin (of a multipath route, its first living hop that is one), or with egress unset where it leads
-// elsewhere (another device, a blackhole), which hides shorter prefixes through twins just as it does in Linux.
+// elsewhere (another device, a blackhole, IPv6 link-local addresses), which hides shorter prefixes through twins just as it does in Linux.
 [[nodiscard]] std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex& twins);
 
-// An address of a twin.
+// An address of a twin, once duplicate address detection has let it through.
 [[nodiscard]] std::optional<route::LocalAddress> address_in(const nlmsghdr* message, const TwinsByIndex& twins);
 
 struct NeighbourFact {

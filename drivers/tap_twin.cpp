@@ -32,6 +32,21 @@ ifreq request_for(const std::string& name) {
     return ifr;
 }
 
+std::string ipv6_sysctl(const std::string& name, const char* key) {
+    return "/proc/sys/net/ipv6/conf/" + name + "/" + key;
+}
+
+// What the host's defaults may have switched off on new interfaces, and the twin's IPv6 addresses cannot do without: IPv6 itself, and the
+// link-local address that the kernel's neighbour solicitations come from. 0 is the modified EUI-64 that Linux makes of the MAC.
+void switch_ipv6_on(const std::string& name) {
+    constexpr int kNoLinkLocal = 1;  // IN6_ADDR_GEN_MODE_NONE
+    int mode = 0;
+    if (std::ifstream(ipv6_sysctl(name, "addr_gen_mode")) >> mode && mode == kNoLinkLocal) {
+        std::ofstream(ipv6_sysctl(name, "addr_gen_mode")) << "0\n";
+    }
+    std::ofstream(ipv6_sysctl(name, "disable_ipv6")) << "0\n";
+}
+
 // Puts one address on the interface; IFA_F_NODAD, because a tentative IPv6 address would not answer for its first second.
 Status add_address(nl_sock* netlink, int ifindex, const std::string& name, const InterfaceAddress& entry) {
     const bool is_v4 = entry.address.is_v4();
@@ -55,7 +70,11 @@ Status add_address(nl_sock* netlink, int ifindex, const std::string& name, const
     rtnl_addr_put(address);
     nl_addr_put(local);
     if (result < 0) {
-        return fail(Errc::Unavailable, "twin " + name + ": address " + entry.to_string() + ": " + nl_geterror(result));
+        // The kernel's word for it would be "Permission denied", or "Invalid input data" below IPv6's least MTU.
+        int disabled = 1;
+        const bool no_ipv6 = !is_v4 && (!(std::ifstream(ipv6_sysctl(name, "disable_ipv6")) >> disabled) || disabled != 0);
+        return fail(Errc::Unavailable, "twin " + name + ": address " + entry.to_string() + ": " +
+                                           (no_ipv6 ? "this kernel has IPv6 off" : nl_geterror(result)));
     }
     return {};
 }
@@ -95,7 +114,10 @@ Result<std::unique_ptr<TapTwin>> TapTwin::open(const TapTwinOptions& options) {
 
 Status TapTwin::give_face(const TapTwinOptions& options) {
     // Our own ND must not wait either: the link-local address is added by the kernel, not by us.
-    std::ofstream("/proc/sys/net/ipv6/conf/" + name_ + "/accept_dad") << "0\n";
+    std::ofstream(ipv6_sysctl(name_, "accept_dad")) << "0\n";
+    if (std::ranges::any_of(options.addresses, [](const InterfaceAddress& entry) { return !entry.address.is_v4(); })) {
+        switch_ipv6_on(name_);
+    }
 
     const int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ifreq mac = request_for(name_);

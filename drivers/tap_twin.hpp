@@ -28,8 +28,9 @@ struct TapTwinOptions {
 class TapTwin {
  public:
     // Makes the interface, without offloads (so that every checksum Linux writes is complete and no frame exceeds the MTU), gives it MAC,
-    // MTU and addresses (without duplicate address detection: the addresses must serve at once) and sets it up. AlreadyExists: an
-    // interface of that name is there already; it is somebody else's and stays untouched.
+    // MTU and addresses (without duplicate address detection: the addresses must serve at once) and sets it up. An IPv6 address among them
+    // switches IPv6 on for the twin where the host's defaults have it off. AlreadyExists: an interface of that name is there already; it
+    // is somebody else's and stays untouched.
     static Result<std::unique_ptr<TapTwin>> open(const TapTwinOptions& options);
     ~TapTwin();
     TapTwin(const TapTwin&) = delete;

@@ -2,6 +2,7 @@
 #include "drivers/netlink_messages.hpp"
 
 #include <gtest/gtest.h>
+#include <linux/if_addr.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <netlink/attr.h>
@@ -114,6 +115,76 @@ TEST(NetlinkMessages, NeighbourStatesAsTheyMatterToWorkers) {
     EXPECT_FALSE(neighbour_in(as_message(elsewhere), kTwins));
 }
 
+Bytes ipv6_route(const char* destination, const char* gateway) {
+    const Prefix prefix = *Prefix::parse(destination);
+    rtmsg header{};
+    header.rtm_family = AF_INET6;
+    header.rtm_dst_len = prefix.length();
+    header.rtm_table = RT_TABLE_MAIN;
+    header.rtm_type = RTN_UNICAST;
+    return message(RTM_NEWROUTE, header, [&](nl_msg* made) {
+        if (prefix.length() > 0) {  // Linux writes no destination for a default route
+            nla_put(made, RTA_DST, 16, prefix.address().bytes().data());
+        }
+        if (gateway != nullptr) {
+            nla_put(made, RTA_GATEWAY, 16, IpAddr::parse(gateway)->bytes().data());
+        }
+        nla_put_u32(made, RTA_OIF, kTwinIndex);
+        nla_put_u32(made, RTA_PRIORITY, 1024);
+    });
+}
+
+TEST(NetlinkMessages, Ipv6RoutesKeepTheirLinkLocalRouter_DUAL002) {
+    const struct {
+        const char* destination;
+        const char* gateway;
+        route::Route route;
+    } rows[] = {
+        {"2001:db8:9::/48", "fe80::1", {*Prefix::parse("2001:db8:9::/48"), NicPortId{1}, *IpAddr::parse("fe80::1"), 1024}},
+        {"fd00:2::/64", nullptr, {*Prefix::parse("fd00:2::/64"), NicPortId{1}, {}, 1024}},
+        {"::/0", "fe80::1", {*Prefix::parse("::/0"), NicPortId{1}, *IpAddr::parse("fe80::1"), 1024}},
+        // A link-local destination is another host on each link: nowhere to forward to, and no default route leads there.
+        {"fe80::/64", nullptr, {*Prefix::parse("fe80::/64"), {}, {}, 0}},
+    };
+    for (const auto& row : rows) {
+        const Bytes bytes = ipv6_route(row.destination, row.gateway);
+        EXPECT_EQ(route_in(as_message(bytes), kTwins), row.route) << row.destination;
+    }
+}
+
+Bytes ipv6_address(uint32_t flags) {
+    ifaddrmsg header{};
+    header.ifa_family = AF_INET6;
+    header.ifa_prefixlen = 64;
+    header.ifa_flags = static_cast<unsigned char>(flags);
+    header.ifa_index = kTwinIndex;
+    return message(RTM_NEWADDR, header, [&](nl_msg* made) {
+        nla_put(made, IFA_ADDRESS, 16, IpAddr::parse("2001:db8::1")->bytes().data());
+        nla_put_u32(made, IFA_FLAGS, flags);
+    });
+}
+
+TEST(NetlinkMessages, AnAddressCountsOnceDuplicateDetectionIsThrough) {
+    const struct {
+        uint32_t flags;
+        bool counts;
+    } rows[] = {{0, true},
+                {IFA_F_PERMANENT | IFA_F_NODAD, true},
+                {IFA_F_TENTATIVE, false},
+                {IFA_F_TENTATIVE | IFA_F_DADFAILED | IFA_F_PERMANENT, false},
+                {IFA_F_TENTATIVE | IFA_F_OPTIMISTIC, true},  // RFC 4429: in use while it is probed
+                {IFA_F_MANAGETEMPADDR, true}};               // a flag beyond the header's eight bits
+    for (const auto& row : rows) {
+        const Bytes bytes = ipv6_address(row.flags);
+        const auto address = address_in(as_message(bytes), kTwins);
+        ASSERT_EQ(address.has_value(), row.counts) << row.flags;
+        if (address) {
+            EXPECT_EQ(*address, (route::LocalAddress{NicPortId{1}, *IpAddr::parse("2001:db8::1"), 64}));
+        }
+        EXPECT_TRUE(touches_routes(as_message(bytes), kTwins)) << row.flags;
+    }
+}
+
 // A message may end anywhere, and each length in it may lie: nothing may be read beyond its end (sanitizers watch).
 TEST(NetlinkMessages, CutAndSpoiltMessagesAreHarmless) {
     const auto ask_all = [](const Bytes& bytes) {
@@ -124,7 +195,8 @@ TEST(NetlinkMessages, CutAndSpoiltMessagesAreHarmless) {
         static_cast<void>(link_in(at, kTwins));
         static_cast<void>(touches_routes(at, kTwins));
     };
-    for (const Bytes& whole : {multipath_route(), neighbour(RTM_NEWNEIGH, NUD_REACHABLE, 0)}) {
+    for (const Bytes& whole : {multipath_route(), neighbour(RTM_NEWNEIGH, NUD_REACHABLE, 0), ipv6_route("2001:db8::/32", "fe80::1"),
+                               ipv6_address(IFA_F_PERMANENT)}) {
         for (size_t length = sizeof(nlmsghdr); length < whole.size(); ++length) {
             Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
             const auto said = static_cast<uint32_t>(length);
