@@ -29,8 +29,12 @@ std::string text_of(v1::Scheduler scheduler) {
     }
 }
 
+std::string host_text(const std::string& address) {
+    return address.find(':') == std::string::npos ? address : "[" + address + "]";
+}
+
 std::string socket_text(const std::string& address, uint32_t port) {
-    return (address.find(':') == std::string::npos ? address : "[" + address + "]") + ":" + std::to_string(port);
+    return host_text(address) + ":" + std::to_string(port);
 }
 
 std::string text_of(const v1::SocketAddress& address) {

@@ -42,7 +42,7 @@ std::string explanation_text(const v1::ExplainRequest& request, const v1::Explan
         // Port 0: which SNAT port it will be is decided only when one is taken.
         const bool port_is_open = explanation.source_after().port() == 0;
         const std::string source =
-            port_is_open ? explanation.source_after().address() + ":(free port)" : text_of(explanation.source_after());
+            port_is_open ? host_text(explanation.source_after().address()) + ":(free port)" : text_of(explanation.source_after());
         text += "Leaves as: " + source + " -> " + text_of(explanation.destination_after()) + "\n";
     }
     if (!explanation.egress_twin().empty()) {

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "control/cli/commands/list.hpp"
 #include "control/cli/commands/views.hpp"
@@ -14,6 +16,17 @@ std::vector<std::string> frontends_of(const v1::ServiceStatus& service) {
         frontends.push_back(text_of(address));
     }
     return frontends;
+}
+
+// Distinct endpoints of all sets: a dual-stack Service has a set a family.
+size_t endpoints_of(const v1::Service& service) {
+    std::set<std::pair<std::string, uint32_t>> places;
+    for (const v1::BackendSet& set : service.sets()) {
+        for (const v1::Endpoint& endpoint : set.endpoints()) {
+            places.emplace(endpoint.address(), endpoint.port());
+        }
+    }
+    return places.size();
 }
 
 Result<std::string> run(Gateway* gateway, const Request& request) {
@@ -77,7 +90,7 @@ std::string services_table(const v1::ListServicesResponse& services, bool wide) 
                                        port_text(desired),
                                        text_of(desired.key().protocol()),
                                        list_text(frontends, wide ? frontends.size() : kFrontendsShown),
-                                       std::to_string(desired.sets().empty() ? 0 : desired.sets(0).endpoints_size()),
+                                       std::to_string(endpoints_of(desired)),
                                        std::to_string(service.connections()),
                                        std::to_string(traffic.new_flows()),
                                        standing_text(service)};

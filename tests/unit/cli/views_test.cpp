@@ -68,6 +68,16 @@ TEST(Views, ServicesTable) {
         "no room, 1 warning\n");
 }
 
+TEST(Views, BackendsOfBothFamiliesAreCounted_DUAL005) {
+    const std::string text = services_table(from_text<v1::ListServicesResponse>(R"(services { desired {
+        key { namespace: "default" name: "web" protocol: PROTOCOL_TCP } service_port: 80
+        sets { endpoints { address: "10.80.2.11" port: 80 } endpoints { address: "10.80.2.12" port: 80 } }
+        sets { ipv6: true endpoints { address: "fd00::11" port: 80 } } }
+        result { outcome: OUTCOME_APPLIED } listening { address: "2001:db8::1" port: 80 } })"),
+                                            false);
+    EXPECT_NE(text.find("[2001:db8::1]:80         3            0"), std::string::npos) << text;
+}
+
 TEST(Views, ServicesTableWideShowsAllFrontendsAndTraffic) {
     const std::string text = services_table(from_text<v1::ListServicesResponse>(kServices), true);
     EXPECT_NE(text.find("10.0.0.4:30053,[2001:db8::1]:53"), std::string::npos) << text;
@@ -239,6 +249,9 @@ TEST(Views, ExplanationOfAForwardedAndOfADroppedPacket) {
         request,
         from_text<v1::Explanation>(R"(source_after { address: "10.80.2.1" } destination_after { address: "10.80.2.11" port: 9376 })"));
     EXPECT_NE(undecided.find("Leaves as: 10.80.2.1:(free port) -> 10.80.2.11:9376\n"), std::string::npos) << undecided;
+    const auto ipv6 = explanation_text(
+        request, from_text<v1::Explanation>(R"(source_after { address: "fd00::1" } destination_after { address: "fd00::11" port: 9376 })"));
+    EXPECT_NE(ipv6.find("Leaves as: [fd00::1]:(free port) -> [fd00::11]:9376\n"), std::string::npos) << ipv6;
     request.set_protocol(v1::PROTOCOL_UDP);
     request.set_queue(1);
     EXPECT_EQ(explanation_text(request, from_text<v1::Explanation>("verdict: \"drop\" drop_reason: \"no_route\"")),
