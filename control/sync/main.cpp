@@ -84,6 +84,9 @@ int run(const Options& options) {
     }
     const std::string source = new_source();
     log::get("sync").info("penstock-sync {} follows {} as {}", PENSTOCK_VERSION, options.manifests.string(), source);
+    for (const std::string& hint : hints_of(options.policy)) {
+        log::get("sync").info("{}", hint);
+    }
     std::vector<std::unique_ptr<GatewayStream>> gateways;
     for (const client::Target& target : options.gateways) {
         gateways.push_back(std::make_unique<GatewayStream>(target, options.tls, source, options.policy));

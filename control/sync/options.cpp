@@ -272,4 +272,20 @@ Result<std::variant<Options, Information>> read_options(const std::vector<std::s
     return std::move(*options);
 }
 
+std::vector<std::string> hints_of(const semantics::Policy& policy) {
+    std::vector<std::string> hints;
+    for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
+        const IpFamily other = family == IpFamily::V4 ? IpFamily::V6 : IpFamily::V4;
+        const auto lists = [&](IpFamily wanted) {
+            return std::any_of(policy.node_port_within.begin(), policy.node_port_within.end(),
+                               [wanted](const Prefix& prefix) { return prefix.family() == wanted; });
+        };
+        if (lists(family) && !lists(other)) {
+            hints.push_back(std::string("--nodeport-addresses lists ") + to_string(family) + " only, so NodePorts are served on every " +
+                            to_string(other) + " address of a gateway");
+        }
+    }
+    return hints;
+}
+
 }  // namespace penstock::sync

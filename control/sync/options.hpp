@@ -28,6 +28,9 @@ struct Information {
     std::string text;
 };
 
+// What is allowed, but may surprise: --nodeport-addresses that name one IP family leave the other unrestricted (NODEPORT-003).
+[[nodiscard]] std::vector<std::string> hints_of(const semantics::Policy& policy);
+
 // `arguments` without the program's name. InvalidArgument names the option and the rule.
 [[nodiscard]] Result<std::variant<Options, Information>> read_options(const std::vector<std::string>& arguments);
 

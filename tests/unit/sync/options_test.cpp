@@ -55,6 +55,16 @@ TEST(SyncOptions, NodePortAddressesAreRangesOrPrimary_NODEPORT002) {
               (std::vector<Prefix>{prefix("10.0.0.0/8")}));
 }
 
+TEST(SyncOptions, AListOfOneFamilyLeavesTheOtherOpenAndSaysSo_NODEPORT003) {
+    const auto hints = [](const char* list) { return hints_of(options_of({"--manifests=m", list}).policy); };
+    EXPECT_EQ(hints("--nodeport-addresses=10.0.0.0/8"),
+              (Words{"--nodeport-addresses lists IPv4 only, so NodePorts are served on every IPv6 address of a gateway"}));
+    EXPECT_EQ(hints("--nodeport-addresses=fd00::/8"),
+              (Words{"--nodeport-addresses lists IPv6 only, so NodePorts are served on every IPv4 address of a gateway"}));
+    EXPECT_TRUE(hints("--nodeport-addresses=10.0.0.0/8,fd00::/8").empty());
+    EXPECT_TRUE(hints("--nodeport-addresses=primary").empty());
+}
+
 struct Refusal {
     const char* name;
     Words words;
