@@ -1,6 +1,8 @@
 #include "dataplane/route/prefix_map.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <span>
 
 namespace penstock::route {
 
@@ -34,11 +36,21 @@ PrefixMap4::PrefixMap4(const Intervals<uint32_t>& intervals) {
 
 PrefixMap6::PrefixMap6(const Intervals<Uint128>& intervals) {
     constexpr uint64_t kLastLow = std::numeric_limits<uint64_t>::max();
-    std::vector<SearchForest<uint64_t>::Piece> highs;
-    std::vector<SearchForest<uint64_t>::Piece> lows;  // of the first half under way, where an interval starts or ends inside it
-    const auto close_lows = [&](uint64_t high) {
-        highs.push_back({high, forest_.add(lows)});
-        lows.clear();
+    using Piece = SearchForest<uint64_t>::Piece;
+    // The first halves up to `last`, and what answers there: a piece each of the second halves, of which there is mostly one.
+    struct High {
+        uint64_t last;
+        size_t lows_begin;
+        size_t lows_count;
+    };
+    std::vector<High> highs;
+    std::vector<Piece> lows;
+    size_t lows_begin = 0;
+    size_t lows_most = 0;
+    const auto close = [&](uint64_t high) {
+        highs.push_back({high, lows_begin, lows.size() - lows_begin});
+        lows_most = std::max(lows_most, highs.back().lows_count);
+        lows_begin = lows.size();
     };
     for (size_t i = 0; i < intervals.size(); ++i) {
         const Uint128 first = intervals.cuts()[i].first;
@@ -48,26 +60,36 @@ PrefixMap6::PrefixMap6(const Intervals<Uint128>& intervals) {
         const auto last_high = static_cast<uint64_t>(last >> 64);
         const auto last_low = static_cast<uint64_t>(last);
         if (static_cast<uint64_t>(first) != 0) {
+            // It starts inside a subnet, where others lie before it.
             lows.push_back({first_high == last_high ? last_low : kLastLow, answer});
             if (lows.back().last != kLastLow) {
                 continue;
             }
-            close_lows(first_high);
+            close(first_high);
             if (first_high == last_high) {
                 continue;
             }
             ++first_high;
         }
         if (last_low == kLastLow) {
-            highs.push_back({last_high, answer});
+            lows.push_back({kLastLow, answer});
+            close(last_high);
             continue;
         }
         if (first_high < last_high) {
-            highs.push_back({last_high - 1, answer});
+            lows.push_back({kLastLow, answer});
+            close(last_high - 1);
         }
         lows.push_back({last_low, answer});
     }
-    root_ = forest_.add(highs);
+
+    const uint32_t low_depth = highs.size() <= kEvenMax ? forest_.depth_of(lows_most) : 0;
+    std::vector<Piece> pieces;
+    pieces.reserve(highs.size());
+    for (const High& high : highs) {
+        pieces.push_back({high.last, forest_.add(std::span(lows).subspan(high.lows_begin, high.lows_count), low_depth)});
+    }
+    root_ = forest_.add(pieces);
 }
 
 }  // namespace penstock::route

@@ -65,6 +65,10 @@ class PrefixMap6 {
         return at.answer();
     }
 
+    // Up to this many pieces of first halves all second trees get one depth: packets to clients and to backends on the link alternate in no
+    // order, so a branch on which of them needs a second tree would be mispredicted every other time, which costs more than a level does.
+    static constexpr size_t kEvenMax = 512;
+
  private:
     TreeRef root_;
     SearchForest<uint64_t> forest_;

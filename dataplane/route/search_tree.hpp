@@ -15,12 +15,11 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <type_traits>
 #include <vector>
 
-#include "dataplane/base/bytes.hpp"
 #include "dataplane/base/check.hpp"
 #include "dataplane/base/cpu.hpp"
+#include "dataplane/route/line_rank.hpp"
 
 namespace penstock::route {
 
@@ -56,10 +55,11 @@ class SearchForest {
         TreeRef answer;
     };
 
-    // Pieces ascend, and the last one reaches the largest number.
-    TreeRef add(std::span<const Piece> pieces) {
+    // Pieces ascend, and the last one reaches the largest number. A single one needs no tree; `depth_min` makes it one all the same, so
+    // that the trees of a table may be equally deep.
+    TreeRef add(std::span<const Piece> pieces, uint32_t depth_min = 0) {
         PENSTOCK_CHECK(!pieces.empty() && pieces.back().last == std::numeric_limits<Key>::max());
-        if (pieces.size() == 1) {
+        if (pieces.size() == 1 && depth_min == 0) {
             return pieces.front().answer;
         }
         auto first_child = static_cast<uint32_t>(answers_.size());
@@ -81,17 +81,25 @@ class SearchForest {
             lasts = std::move(above);
             first_child = first_node;
             ++depth;
-        } while (lasts.size() > 1);
+        } while (lasts.size() > 1 || depth < depth_min);
         PENSTOCK_CHECK(nodes_.size() <= TreeRef::kNodesMax);
         return TreeRef::tree(first_child, depth);
+    }
+
+    // The depth of a tree over so many pieces.
+    [[nodiscard]] static uint32_t depth_of(size_t pieces) noexcept {
+        uint32_t depth = 0;
+        for (; pieces > 1; ++depth) {
+            pieces = (pieces + kChildren - 1) / kChildren;
+        }
+        return depth;
     }
 
     // The answer of `tree`, which is one, for `key`.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE TreeRef find(TreeRef tree, Key key) const noexcept {
         uint32_t at = tree.node();
         for (uint32_t depth = tree.depth(); depth != 0; --depth) {
-            const Node& node = nodes_[at];
-            at = node.first_child + node.count_before(key);
+            at = nodes_[at].child_of(key);
         }
         return answers_[at];
     }
@@ -100,58 +108,22 @@ class SearchForest {
     void prefetch(TreeRef tree) const noexcept { prefetch_read(&nodes_[tree.node()]); }
 
  private:
-    // Vector instructions compare signed numbers only (up to AVX2), so narrow keys are stored with the top bit flipped, which keeps their
-    // order.
-    using Signed = std::make_signed_t<Key>;
-    static constexpr bool kVector = sizeof(Key) < 8;  // 64 bits a lane: SSE4.2 and two lanes, no gain over seven compare-and-adds
-    static constexpr size_t kKeys = (kCacheLine - sizeof(uint32_t)) / sizeof(Key);
-    static constexpr size_t kChildren = kKeys + 1;
+    using Rank = LineRank<Key>;
+    static constexpr size_t kChildren = Rank::kKeys + 1;
 
     struct alignas(kCacheLine) Node {
-        std::array<Key, kKeys> last;  // of each child but the last one; behind those there are, the largest number, which lies before none
+        // Of each child but the last one; behind those there are, the largest number, which lies before none.
+        std::array<typename Rank::Stored, Rank::kKeys> last;
         uint32_t first_child;
 
         Node(std::span<const Key> children, uint32_t first) : first_child(first) {
-            last.fill(stored(std::numeric_limits<Key>::max()));
+            last.fill(Rank::stored(std::numeric_limits<Key>::max()));
             for (size_t i = 0; i + 1 < children.size(); ++i) {
-                last[i] = stored(children[i]);
+                last[i] = Rank::stored(children[i]);
             }
         }
-
-        [[nodiscard]] static constexpr Key stored(Key key) noexcept {
-            return kVector ? static_cast<Key>(key ^ (Key{1} << (sizeof(Key) * 8 - 1))) : key;
-        }
-
-        template <typename Lanes>
-        [[nodiscard]] static PENSTOCK_ALWAYS_INLINE Lanes key_lanes() noexcept {
-            if constexpr (sizeof(Key) == 4) {
-                return Lanes{-1, -1, -1, 0};
-            } else {
-                return Lanes{-1, -1, -1, -1, -1, -1, 0, 0};
-            }
-        }
-
-        // How many children end before `key`.
-        [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t count_before(Key key) const noexcept {
-            if constexpr (kVector) {
-                typedef Signed Lanes __attribute__((vector_size(16), may_alias));
-                static_assert(sizeof(Node) == 4 * sizeof(Lanes));
-                const auto* line = reinterpret_cast<const Lanes*>(this);
-                const Lanes wanted = Lanes{} + static_cast<Signed>(stored(key));
-                // A comparison gives -1 a lane. The last lanes hold first_child, which is no key.
-                const Lanes found =
-                    -((line[0] < wanted) + (line[1] < wanted) + (line[2] < wanted) + ((line[3] < wanted) & key_lanes<Lanes>()));
-                const auto halves = load<std::array<uint64_t, 2>>(&found);
-                // At most four a lane, so no sum carries into the next: a multiplication adds them up in the top lane.
-                constexpr uint64_t kOnePerLane = ~uint64_t{0} / std::numeric_limits<Key>::max();
-                return static_cast<uint32_t>(((halves[0] + halves[1]) * kOnePerLane) >> (64 - sizeof(Key) * 8));
-            } else {
-                uint32_t count = 0;
-                for (const Key candidate : last) {
-                    count += candidate < key;
-                }
-                return count;
-            }
+        [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t child_of(Key key) const noexcept {
+            return first_child + Rank::count_before(last.data(), key);
         }
     };
     static_assert(sizeof(Node) == kCacheLine);
