@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "control/gateway/metrics_reading.hpp"
+#include "control/gateway/snat_shares.hpp"
 #include "control/log/log.hpp"
 #include "drivers/device_string.hpp"
 #include "drivers/host_facts.hpp"
@@ -108,15 +109,30 @@ Status Daemon::lock_files() {
     return {};
 }
 
-Status Daemon::start_eal() {
+Status Daemon::plan_workers() {
     auto cores = plan_cores(options_.cores, drivers::allowed_cpus());
     if (!cores) {
         return std::unexpected(std::move(cores.error()));
     }
     cores_ = std::move(*cores);
-    if (!cores_.remark.empty()) {
-        log::get("control").warn("{}", cores_.remark);
+    const auto ephemeral = drivers::host_ephemeral_range();
+    if (!ephemeral) {
+        return std::unexpected(ephemeral.error());
     }
+    host_ephemeral_ = *ephemeral;
+    auto shares = check_snat_shares(options_.snat_ports, host_ephemeral_, static_cast<unsigned>(cores_.worker_cpus.size()));
+    if (!shares) {
+        return std::unexpected(std::move(shares.error()));
+    }
+    for (const std::string& remark : {cores_.remark, *shares}) {
+        if (!remark.empty()) {
+            log::get("control").warn("{}", remark);
+        }
+    }
+    return {};
+}
+
+Status Daemon::start_eal() {
     drivers::EalOptions eal{.worker_cpus = cores_.worker_cpus,
                             .main_cpu = cores_.main_cpu,
                             .memory_mb = options_.memory_mb,
@@ -200,15 +216,11 @@ Status Daemon::open_twins() {
 }
 
 Status Daemon::load_last_good() {
-    const auto ephemeral = drivers::host_ephemeral_range();
-    if (!ephemeral) {
-        return std::unexpected(ephemeral.error());
-    }
     reconciler_ = std::make_unique<Reconciler>(ReconcilerOptions{.identity = options_.identity,
                                                                  .twins = twin_addresses(options_.ports),
                                                                  .snat_addresses = options_.snat_addresses,
                                                                  .snat_ports = options_.snat_ports,
-                                                                 .host_ephemeral = *ephemeral,
+                                                                 .host_ephemeral = host_ephemeral_,
                                                                  .state_file = options_.state_file});
     auto& logger = log::get("control");
     std::optional<LastGood> last_good;

@@ -38,6 +38,7 @@ class Daemon {
     // The steps, in this order; each one needs those before it. The first error ends the start.
     Status catch_signals();     // before any thread exists
     Status lock_files();        // nobody else serves on the sockets or saves into the state file
+    Status plan_workers();      // their CPUs, and that each has SNAT ports
     Status start_eal();         // memory and lcores; this thread becomes the main one
     Status open_ports();        // DPDK ports, configured, with their buffers
     Status open_twins();        // the Linux faces, and what Linux routes through them
@@ -58,6 +59,7 @@ class Daemon {
     std::optional<StopSignals> signals_;
     std::vector<drivers::PortLock> file_locks_;
     CorePlan cores_;
+    nat::PortRange host_ephemeral_;
     std::unique_ptr<drivers::Eal> eal_;
     drivers::Mempools pools_;
     std::vector<std::unique_ptr<drivers::NicPort>> ports_;

@@ -1,7 +1,9 @@
 #include "control/gateway/port_addresses.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "dataplane/base/limits.hpp"
 
@@ -21,6 +23,20 @@ bool is_within(const std::vector<Prefix>& within, const IpAddr& address) {
     const auto same_family = [&](const Prefix& prefix) { return prefix.family() == address.family(); };
     return std::ranges::none_of(within, same_family) ||
            std::ranges::any_of(within, [&](const Prefix& prefix) { return prefix.contains(address); });
+}
+
+// What the twin has, in the order of preference: an address with a link before one that stands alone (/32, /128), which mostly is a VIP.
+std::vector<IpAddr> by_preference(const std::vector<route::LocalAddress>& present, NicPortId port) {
+    std::vector<std::pair<bool, IpAddr>> order;
+    for (const auto& local : present) {
+        if (local.port == port) {
+            order.emplace_back(local.prefix_length == local.address.bits(), local.address);
+        }
+    }
+    std::ranges::sort(order);
+    std::vector<IpAddr> addresses;
+    std::ranges::transform(order, std::back_inserter(addresses), &std::pair<bool, IpAddr>::second);
+    return addresses;
 }
 
 std::optional<IpAddr> first_global(const TwinAddresses& twin, const std::vector<IpAddr>& present, IpFamily family) {
@@ -79,14 +95,7 @@ std::vector<nat::SnatAddress> snat_addresses(const std::vector<IpAddr>& given, c
             continue;
         }
         for (uint8_t port = 0; port < twins.size(); ++port) {
-            std::vector<IpAddr> on_this;
-            for (const auto& local : present) {
-                if (local.port.value == port) {
-                    on_this.push_back(local.address);
-                }
-            }
-            std::ranges::sort(on_this);
-            if (const auto address = first_global(twins[port], on_this, family)) {
+            if (const auto address = first_global(twins[port], by_preference(present, {port}), family)) {
                 out.push_back({.address = *address, .egress = {port}, .shared_with_host = true});
             }
         }

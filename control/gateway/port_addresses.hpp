@@ -26,8 +26,8 @@ struct TwinAddresses {
                                                       const std::vector<model::PortAddress>& addresses, const std::set<IpAddr>& vips);
 
 // --snat-address as given; for a family without any, the first global address of each twin: the first configured one that Linux still has
-// there, else the smallest. At most limits::kSnatAddressesMax. `elsewhere`: addresses of the host's other interfaces, where a given SNAT
-// address may lie as well and is then shared with the host.
+// there, else the smallest, one with a link before a lone /32 or /128 (a VIP). At most limits::kSnatAddressesMax. `elsewhere`: addresses of
+// the host's other interfaces, where a given SNAT address may lie as well and is then shared with the host.
 [[nodiscard]] std::vector<nat::SnatAddress> snat_addresses(const std::vector<IpAddr>& given, const std::vector<TwinAddresses>& twins,
                                                            const std::vector<route::LocalAddress>& present,
                                                            const std::vector<IpAddr>& elsewhere = {});

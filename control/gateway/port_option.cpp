@@ -88,6 +88,11 @@ Result<PortOption> PortOption::parse(std::string_view text) {
     if (port.twin.empty()) {
         return refuse("twin", "is missing");
     }
+    const auto ipv6 = std::ranges::find(port.addresses, IpFamily::V6, [](const auto& entry) { return entry.address.family(); });
+    if (ipv6 != port.addresses.end() && port.mtu < kMtuMinIpv6) {
+        return refuse(
+            "mtu", std::to_string(port.mtu) + " is below the " + std::to_string(kMtuMinIpv6) + " that IPv6 needs for " + ipv6->to_string());
+    }
     return port;
 }
 
@@ -111,7 +116,8 @@ Status check_ports(const std::vector<PortOption>& ports) {
             return fail(Errc::InvalidArgument, "--port: twin " + port.twin + " is given to two ports");
         }
         for (const auto& address : port.addresses) {
-            if (!addresses.insert(address.address).second) {
+            // A link-local address is one of its link: routers often have fe80::1 on each.
+            if (!address.address.is_link_local() && !addresses.insert(address.address).second) {
                 return fail(Errc::InvalidArgument, "--port: address " + address.address.to_string() + " is given to two ports");
             }
         }

@@ -16,6 +16,8 @@ namespace penstock::gateway {
 // frames of NICs carry; a device that takes less refuses by itself, with its own limit.
 inline constexpr uint16_t kMtuMin = 576;
 inline constexpr uint16_t kMtuMax = 9600;
+// Below it Linux takes IPv6 off an interface (RFC 8200, 5).
+inline constexpr uint16_t kMtuMinIpv6 = 1280;
 
 struct PortOption {
     std::string device;  // a PCI address or a vdev string, checked as far as that goes without hardware
@@ -28,7 +30,7 @@ struct PortOption {
     static Result<PortOption> parse(std::string_view text);
 };
 
-// Several ports must not share a device, a twin's name or an address, and be at most limits::kNicPortsMax.
+// Several ports must not share a device, a twin's name or an address (but a link-local one), and be at most limits::kNicPortsMax.
 [[nodiscard]] Status check_ports(const std::vector<PortOption>& ports);
 
 }  // namespace penstock::gateway

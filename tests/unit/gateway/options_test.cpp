@@ -151,6 +151,9 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--port", "device=net_null0;twin=pen0"}, "twin pen0 is given to two ports"},
         {{"--port", "device=net_af_packet0,iface=veth9;twin=p1"}, "device net_af_packet0 is given to two ports"},
         {{"--port", "device=net_null0;twin=p1;address=192.0.2.1/25"}, "address 192.0.2.1 is given to two ports"},
+        {{"--port", "device=net_null0;twin=p1;address=2001:db8::1/64"}, "address 2001:db8::1 is given to two ports"},
+        {{"--port", "device=net_null0;twin=p1;address=10.9.0.1/24,fd00::1/64;mtu=1279"},
+         "mtu: 1279 is below the 1280 that IPv6 needs for fd00::1/64"},
         {{"--workers", "0"}, "--workers: \"0\" is not in 1-64"},
         {{"--workers", "two"}, "--workers: \"two\""},
         {{"--worker-cores", "1-"}, "--worker-cores: \"1-\""},
@@ -194,6 +197,13 @@ TEST(Options, EachBreachIsRefusedByName) {
             << testing::PrintToString(refusal.arguments) << ": " << options.error().what;
     }
     EXPECT_EQ(Options::parse({}).error().what, "a gateway needs at least one --port");
+}
+
+TEST(Options, EachLinkMayHaveTheSameLinkLocalAddress) {
+    const auto options = Options::parse({"--port", "device=net_null0;twin=p0;address=fd00::1/64,fe80::1/64;mtu=1280", "--port",
+                                         "device=net_null1;twin=p1;address=fd00:1::1/64,fe80::1/64"});
+    ASSERT_TRUE(options) << options.error().what;
+    EXPECT_EQ(options->ports[1].addresses[1].to_string(), "fe80::1/64");
 }
 
 TEST(Options, AnIniFileHasTheSameNames) {

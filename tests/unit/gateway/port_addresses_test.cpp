@@ -26,6 +26,23 @@ TEST(SnatAddresses, DefaultIsTheFirstGlobalAddressOfEachTwinAndFamily_NAT002) {
     EXPECT_EQ(snat_addresses({}, twins, {{{0}, ip("192.0.2.1"), 24}}), (std::vector<nat::SnatAddress>{{ip("192.0.2.1"), {0}, true}}));
 }
 
+TEST(SnatAddresses, ALoneAddressIsAVipBeforeItIsASource_NAT002) {
+    const std::vector<TwinAddresses> twins = {{"pen0", {}}};
+    const route::LocalAddress vip4{{0}, ip("80.11.12.10"), 32};
+    const route::LocalAddress vip6{{0}, ip("2001:db8:80::10"), 128};
+    const route::LocalAddress own4{{0}, ip("192.0.2.1"), 24};
+    const route::LocalAddress own6{{0}, ip("fd00::1"), 64};
+    EXPECT_EQ(snat_addresses({}, twins, {vip4, vip6, own4, own6, {{0}, ip("fe80::1"), 64}}),
+              (std::vector<nat::SnatAddress>{{ip("192.0.2.1"), {0}, true}, {ip("fd00::1"), {0}, true}}));
+    // An unnumbered link: there is nothing else.
+    EXPECT_EQ(snat_addresses({}, twins, {vip6}), (std::vector<nat::SnatAddress>{{ip("2001:db8:80::10"), {0}, true}}));
+    // What the operator gave with the port comes first, however long its prefix.
+    EXPECT_EQ(snat_addresses({}, {{"pen0", {ip("2001:db8:80::10")}}}, {vip6, own6}),
+              (std::vector<nat::SnatAddress>{{ip("2001:db8:80::10"), {0}, true}}));
+    // Link-local alone: no source for anybody.
+    EXPECT_TRUE(snat_addresses({}, twins, {{{0}, ip("fe80::1"), 64}}).empty());
+}
+
 TEST(SnatAddresses, GivenOnesReplaceTheDefaultsOfTheirFamily) {
     const std::vector<TwinAddresses> twins = {{"pen0", {}}};
     const std::vector<route::LocalAddress> present = {{{0}, ip("192.0.2.1"), 24}, {{0}, ip("2001:db8::1"), 64}};

@@ -1,0 +1,60 @@
+// A narrow --snat-ports must not leave a worker without ports in silence.
+#include "control/gateway/snat_shares.hpp"
+
+#include <gtest/gtest.h>
+
+namespace penstock::gateway {
+namespace {
+
+constexpr nat::PortRange kEphemeral{32768, 60999};
+
+TEST(SnatShares, EveryWorkerHasABlockOfTheDefaultRange_NAT002) {
+    for (const unsigned workers : {1U, 2U, 3U, 64U}) {
+        const auto remark = check_snat_shares({1024, 65535}, kEphemeral, workers);
+        ASSERT_TRUE(remark) << workers << ": " << remark.error().what;
+        EXPECT_EQ(*remark, "") << workers;
+    }
+}
+
+TEST(SnatShares, AWorkerWithoutAPortIsRefusedByName_NAT002) {
+    const struct {
+        nat::PortRange ports;
+        unsigned workers;
+        const char* refusal;  // null: enough
+    } rows[] = {
+        {{20000, 20000}, 1, nullptr},
+        {{20032, 20159}, 2, nullptr},                                                     // two whole blocks
+        {{20095, 20096}, 2, nullptr},                                                     // the last port of one and the first of the next
+        {{20032, 20095}, 2, "--snat-ports: 20032-20095 leaves worker 0 without a port"},  // block 313 is worker 1's
+        {{20096, 20159}, 2, "leaves worker 1 without a port"},
+        {{20032, 20159}, 3, "workers take them in blocks of 64, so 3 workers need 192 in a row"},
+        {{1024, 1024 + 64 * 64 - 1}, 64, nullptr},
+        {{1024, 1024 + 63 * 64 - 1}, 64, "leaves worker 15 without a port"},  // blocks 16 to 78 of 64 workers
+        {{65535, 65535}, 2, "leaves worker 0 without a port"},
+    };
+    for (const auto& row : rows) {
+        const auto checked = check_snat_shares(row.ports, kEphemeral, row.workers);
+        const std::string shown = std::to_string(row.ports.first) + "-" + std::to_string(row.ports.last);
+        EXPECT_EQ(checked.has_value(), row.refusal == nullptr) << shown;
+        if (!checked && row.refusal != nullptr) {
+            EXPECT_EQ(checked.error().code, Errc::InvalidArgument);
+            EXPECT_NE(checked.error().what.find(row.refusal), std::string::npos) << checked.error().what;
+        }
+    }
+}
+
+TEST(SnatShares, AShareThatTheHostTakesIsSaid_NAT002) {
+    const auto inside = check_snat_shares({40000, 50000}, kEphemeral, 1);
+    ASSERT_TRUE(inside);
+    EXPECT_NE(inside->find("leaves worker 0 without a port on addresses that the host uses too, because Linux takes 32768-60999"),
+              std::string::npos)
+        << *inside;
+    // Block 511 (32704-32767) is worker 1's; worker 0 has only what lies in the host's range.
+    const auto half = check_snat_shares({32704, 40000}, kEphemeral, 2);
+    ASSERT_TRUE(half);
+    EXPECT_NE(half->find("worker 0"), std::string::npos) << *half;
+    EXPECT_EQ(check_snat_shares({32640, 40000}, kEphemeral, 2).value(), "");
+}
+
+}  // namespace
+}  // namespace penstock::gateway
