@@ -3,7 +3,8 @@
 test_results.py targets BUILD FILTER SUITE...     the ninja targets that these suites need
 test_results.py run BUILD FILTER COUNTS SUITE...  runs them; shows failures and reasons of skips; appends "passed failed skipped" to COUNTS
 
-FILTER is a regular expression on the names of test programs; "" matches all.
+FILTER is a regular expression on the names of test programs; "" matches all. RUN_WITH in the environment is what programs that were built for
+another processor are started with, as in "qemu-aarch64 -L /usr/aarch64-linux-gnu".
 """
 import itertools
 import json
@@ -31,10 +32,12 @@ def targets(build, name_filter, suites):
     return 0
 
 
-def run_one(test, reports):
+def run_one(build, test, reports):
     """(test, exit code or None for a timeout, its output, path of its report)"""
     report = os.path.join(reports, test["name"].replace("/", "_").replace(" ", "_") + ".xml")
     words = list(test["cmd"])
+    if os.path.isabs(words[0]) and os.path.commonpath([words[0], os.path.realpath(build)]) == os.path.realpath(build):
+        words = os.environ.get("RUN_WITH", "").split() + words  # an interpreter of this machine needs no other
     if test["protocol"] == "gtest":
         words.append(f"--gtest_output=xml:{report}")
     try:
@@ -77,7 +80,7 @@ def run(build, name_filter, counts_file, suites):
     together = [test for test in tests if test["is_parallel"]]
     alone = [test for test in tests if not test["is_parallel"]]  # their own threads need the cores
     with tempfile.TemporaryDirectory() as reports, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        done = itertools.chain(pool.map(lambda test: run_one(test, reports), together), (run_one(test, reports) for test in alone))
+        done = itertools.chain(pool.map(lambda test: run_one(build, test, reports), together), (run_one(build, test, reports) for test in alone))
         for test, code, output, report in done:
             ended = "timed out" if code is None else f"ended with {code}"
             try:

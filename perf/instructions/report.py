@@ -1,0 +1,141 @@
+"""Runs the `instructions` program under callgrind, prints its figures, and compares them with perf/baseline/instructions.txt.
+
+report.py print PROGRAM FLAGS             `name value unit` a line
+report.py write PROGRAM FLAGS BASELINE    the same, into the baseline, below the compiler that made them
+report.py check PROGRAM FLAGS BASELINE    one case a figure; the last line is `N passed, N failed, N skipped`
+
+FLAGS is what else the figures depend on, as one word or several: options of the build. A figure that grew by more than GROWTH fails, and so
+does one that the baseline or the program alone knows. One that shrank passes with a remark: the next growth would hide in the gap.
+"""
+import collections
+import glob
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+
+GROWTH = 0.05
+RUN_STAGES = re.compile(r"\bpenstock::pipeline::run_stages\(")
+# Which memcpy glibc takes depends on the processor; without these all take SSE2's.
+SAME_LIBC_EVERYWHERE = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM"
+
+
+def run(program):
+    """{name: (value, unit)} in the order of the program."""
+    figures = {}
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            ["valgrind", "--tool=callgrind", "--collect-atstart=no", "--compress-strings=no", f"--callgrind-out-file={folder}/out", program],
+            env={**os.environ, "GLIBC_TUNABLES": SAME_LIBC_EVERYWHERE}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            sys.exit(f"valgrind ended with {done.returncode}:\n{done.stdout.rstrip()}")
+        for path in sorted(glob.glob(f"{folder}/out.*"), key=lambda name: int(name.rpartition(".")[2])):
+            figures.update(figures_of(path))
+    if not figures:
+        sys.exit("callgrind counted nothing")
+    return figures
+
+
+def figures_of(path):
+    """One region: its whole, and for the pipeline each function that run_stages calls."""
+    region = total = None
+    function = callee = None
+    is_call = False
+    stages = collections.Counter()
+    with open(path) as file:
+        for line in file:
+            line = line.rstrip("\n")
+            if line.startswith("desc: Trigger: Client Request: "):
+                region, operations, unit = line.rpartition(": ")[2].split()
+            elif line.startswith("totals: "):
+                total = int(line.split()[1])
+            elif line.startswith("fn="):
+                function = line[3:]
+            elif line.startswith("cfn="):
+                callee = line[4:]
+            elif line.startswith("calls="):
+                is_call = True
+            elif is_call:  # the line behind calls=: where from, and the instructions of the calls with all that they called
+                is_call = False
+                if RUN_STAGES.search(function):
+                    stages[stage_name(callee)] += int(line.split()[1])
+    if region is None or total is None:  # what was collected between the last region and the program's end
+        return {}
+    unit = "instructions/" + unit
+    figures = {region: (total / int(operations), unit)}
+    figures.update({f"{region}.{stage}": (cost / int(operations), unit) for stage, cost in stages.items()})
+    return figures
+
+
+def stage_name(function):
+    """penstock::pipeline::classify(WorkerContext&, Burst&) -> classify"""
+    return re.sub(r"'\d+$", "", function).partition("(")[0].rpartition("::")[2].partition("<")[0]
+
+
+def written(figures, flags):
+    return [f"# {line}" for line in conditions(flags)] + [f"{name} {value:.2f} {unit}" for name, (value, unit) in figures.items()]
+
+
+def conditions(flags):
+    compiler = subprocess.check_output([os.environ.get("CXX", "c++"), "--version"], text=True).splitlines()[0]
+    return [f"compiler: {compiler.partition(' ')[2]}", f"libc: {' '.join(platform.libc_ver())}", f"flags: {flags}"]
+
+
+def check(program, flags, baseline):
+    with open(baseline) as file:
+        lines = file.read().splitlines()
+    taken_with = [line[2:] for line in lines if line.startswith("# ")]
+    differs = [f"{now} (baseline: {then})" for now, then in zip(conditions(flags), taken_with) if now != then]
+    before = {name: float(value) for name, value, _ in (line.split() for line in lines if not line.startswith("#"))}
+    if differs:
+        print(f"SKIP instructions: figures of another build cannot be compared: {'; '.join(differs)}")
+        return totals(0, 0, len(before))
+    now = {name: value for name, (value, _) in run(program).items()}
+    failed = shrunk = 0
+    unreasoned = commit_without_reason(baseline)
+    if unreasoned:
+        failed += 1
+        print(f"FAIL instructions baseline: commit {unreasoned} changed it and gives no reason in its body")
+    for name in dict.fromkeys([*before, *now]):
+        if name not in now or name not in before:
+            failed += 1
+            print(f"FAIL instructions {name}: {'not measured any more' if name not in now else 'not in the baseline'}")
+        elif now[name] > before[name] * (1 + GROWTH):
+            failed += 1
+            print(f"FAIL instructions {name}: {before[name]:.2f} -> {now[name]:.2f}, {now[name] / before[name] - 1:+.1%}")
+        elif now[name] < before[name] * (1 - GROWTH):
+            shrunk += 1
+            print(f"instructions {name}: {before[name]:.2f} -> {now[name]:.2f}, {now[name] / before[name] - 1:+.1%}")
+    if failed or shrunk:
+        print("If that is meant: `scripts/bench instructions --write-baseline`, in the commit that brings it, with the reason in its body.")
+    return totals(len({*before, *now}) + 1 - failed, failed, 0)  # and one for the reason
+
+
+def commit_without_reason(baseline):
+    """The last commit that changed the baseline, if it says no word about it. Without a repository there is nothing to hold against it."""
+    last = subprocess.run(["git", "-C", os.path.dirname(baseline), "log", "-1", "--format=%h%n%b", "--", baseline],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    commit, _, body = last.stdout.partition("\n")
+    return commit if last.returncode == 0 and not body.strip() else ""
+
+
+def totals(passed, failed, skipped):
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+def main(action, program, flags, baseline=None):
+    if action == "check":
+        return check(program, flags, baseline)
+    lines = written(run(program), flags)
+    if action == "write":
+        with open(baseline, "w") as file:
+            file.write("\n".join(lines) + "\n")
+    print("\n".join(lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,180 @@
+#include "perf/instructions/rooms.hpp"
+
+#include <string>
+#include <vector>
+
+#include "dataplane/base/check.hpp"
+#include "dataplane/conn/table.hpp"
+#include "dataplane/conn/tcp_state.hpp"
+#include "dataplane/lb/scheduler.hpp"
+#include "dataplane/packet/parse.hpp"
+#include "perf/instructions/count.hpp"
+#include "perf/instructions/world.hpp"
+#include "tests/support/aligned_memory.hpp"
+
+namespace penstock::perf {
+namespace {
+
+constexpr uint32_t kCalls = 4'096;
+constexpr uint32_t kCapacity = 16'384;
+constexpr uint32_t kHeld = kCapacity * 9 / 10;
+
+std::string region(const char* call, IpFamily family) {
+    return std::string(call) + (family == IpFamily::V4 ? ".ipv4" : ".ipv6");
+}
+
+conn::Connection connection_of(IpFamily family, uint32_t n) {
+    conn::Connection connection;
+    connection.forward = client_flow(family, Protocol::Tcp, n);
+    // One backend for all: the SNAT port tells the replies apart, as far as it reaches; a second backend port goes on from there.
+    connection.reverse.source = client_flow(family, Protocol::Tcp, 1).destination;
+    connection.reverse.source_port = static_cast<L4Port>(8'080 + n / 60'000);
+    connection.reverse.destination = client_flow(family, Protocol::Tcp, 2).destination;
+    connection.reverse.destination_port = static_cast<L4Port>(1'024 + n % 60'000);
+    connection.reverse.protocol = Protocol::Tcp;
+    connection.state = static_cast<uint8_t>(conn::TcpState::Established);
+    connection.service = {1};
+    connection.backend = {1};
+    return connection;
+}
+
+void count_table(IpFamily family) {
+    const test::AlignedMemory memory(conn::Table::memory_needed(kCapacity));
+    auto table = conn::Table::create(memory.span(), kCapacity, {1, 2});
+    PENSTOCK_CHECK(table);
+    const auto insert = [&](const conn::Connection& entry) {
+        return table->insert(entry, table->hash(entry.forward), table->hash(entry.reverse));
+    };
+    for (uint32_t n = 0; n < kHeld; ++n) {
+        PENSTOCK_CHECK(insert(connection_of(family, n)).status == conn::InsertStatus::Inserted);
+    }
+    std::vector<packet::FlowKey> held, unknown;
+    std::vector<conn::Connection> entries;
+    for (uint32_t n = 0; n < kCalls; ++n) {
+        const conn::Connection one = connection_of(family, n * (kHeld / kCalls));
+        held.push_back(n % 2 == 0 ? one.forward : one.reverse);
+        entries.push_back(connection_of(family, kHeld + n));
+        unknown.push_back(entries.back().forward);
+    }
+    {
+        std::vector<uint64_t> hashes(kCalls);
+        InstructionCount count(region("conn.hash", family));
+        count.run([&] {
+            for (uint32_t n = 0; n < kCalls; ++n) {
+                hashes[n] = table->hash(held[n]);
+            }
+        });
+        count.report(kCalls, "call");
+    }
+    const auto find = [&](const char* name, const std::vector<packet::FlowKey>& keys, uint32_t hits_expected) {
+        uint32_t hits = 0;
+        InstructionCount count(region(name, family));
+        count.run([&] {
+            for (const packet::FlowKey& key : keys) {
+                hits += table->find(key, table->hash(key)).is_hit();
+            }
+        });
+        count.report(kCalls, "call");
+        PENSTOCK_CHECK(hits == hits_expected);
+    };
+    find("conn.hash_and_find_hit", held, kCalls);
+    find("conn.hash_and_find_miss", unknown, 0);
+
+    // Into a table that stays nine tenths full.
+    constexpr uint32_t kBatch = 128;
+    std::vector<ConnectionIndex> indices(kBatch);
+    InstructionCount count(region("conn.insert_and_erase", family));
+    for (uint32_t first = 0; first < kCalls; first += kBatch) {
+        count.run([&] {
+            for (uint32_t n = 0; n < kBatch; ++n) {
+                indices[n] = insert(entries[first + n]).index;
+            }
+            for (const ConnectionIndex index : indices) {
+                table->erase(index);
+            }
+        });
+    }
+    count.report(kCalls, "call");
+    PENSTOCK_CHECK(table->size() == kHeld);
+}
+
+void count_parse(IpFamily family) {
+    const Frame frame = make_frame(client_flow(family, Protocol::Tcp, 0), test::kUp, kAck);
+    packet::Parsed parsed;
+    uint32_t accepted = 0;
+    InstructionCount count(region("packet.parse", family));
+    count.run([&] {
+        for (uint32_t n = 0; n < kCalls; ++n) {
+            accepted += packet::parse(frame.bytes, parsed).has_value();
+            keep(parsed);
+        }
+    });
+    count.report(kCalls, "call");
+    PENSTOCK_CHECK(accepted == kCalls);
+}
+
+void count_services(IpFamily family, const config::Snapshot& snapshot) {
+    std::vector<packet::FlowKey> flows;
+    for (uint32_t n = 0; n < kCalls; ++n) {
+        flows.push_back(client_flow(family, Protocol::Tcp, n));
+    }
+    std::vector<const lb::FrontendRow*> rows(kCalls);
+    {
+        InstructionCount count(region("lb.find", family));
+        count.run([&] {
+            for (uint32_t n = 0; n < kCalls; ++n) {
+                rows[n] = snapshot.services->find(flows[n].destination, flows[n].destination_port, flows[n].protocol);
+            }
+        });
+        count.report(kCalls, "call");
+    }
+    std::vector<uint32_t> cursors(lb::SchedulerState::kCursors);
+    lb::SchedulerState state(cursors, 1);
+    for (const lb::SchedulerKind kind : {lb::SchedulerKind::RoundRobin, lb::SchedulerKind::Maglev}) {
+        uint32_t picks = 0;
+        uint64_t sum = 0;
+        InstructionCount count(region(kind == lb::SchedulerKind::Maglev ? "lb.pick_maglev" : "lb.pick_round_robin", family));
+        for (uint32_t n = 0; n < kCalls; ++n) {
+            PENSTOCK_CHECK(rows[n] != nullptr);
+            if (rows[n]->service->scheduler == kind) {
+                count.run([&] { sum += lb::pick(*rows[n]->service, rows[n]->backends(), flows[n], state); });
+                ++picks;
+            }
+        }
+        keep(sum);
+        count.report(picks, "call");
+    }
+}
+
+void count_routes(IpFamily family, const config::Snapshot& snapshot) {
+    // Clients and backends in turn, as a gateway's packets leave.
+    std::vector<IpAddr> destinations;
+    const auto& neighbours = snapshot.routes->neighbours();
+    for (uint32_t n = 0; destinations.size() < kCalls; ++n) {
+        const IpAddr& neighbour = neighbours[n % neighbours.size()].address;
+        if (neighbour.family() == family) {
+            destinations.push_back(neighbour);
+            destinations.push_back(client_flow(family, Protocol::Tcp, n * 32'768 % 1'000'000).source);
+        }
+    }
+    uint32_t found = 0;
+    InstructionCount count(region("route.hop", family));
+    count.run([&] {
+        for (const IpAddr& destination : destinations) {
+            found += snapshot.routes->hop(destination) != nullptr;
+        }
+    });
+    count.report(destinations.size(), "call");
+    PENSTOCK_CHECK(found == destinations.size());
+}
+
+}  // namespace
+
+void count_rooms(IpFamily family, const config::Snapshot& snapshot) {
+    count_parse(family);
+    count_table(family);
+    count_services(family, snapshot);
+    count_routes(family, snapshot);
+}
+
+}  // namespace penstock::perf

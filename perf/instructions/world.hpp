@@ -1,0 +1,66 @@
+// What the counted packets meet: a gateway of one worker with two ports, IPv4 and IPv6, some hundred frontends and routes, so that no
+// search ends at its first comparison. Clients come from behind a router; every packet that is sent must leave translated, or the program
+// stops.
+//
+//   clients 10.80.1.2, fd00:80:1::2 --- port 0 [gateway] port 1 --- backends 10.80.2.11 .. 26, fd00:80:2::11 .. 26
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "dataplane/base/ip.hpp"
+#include "dataplane/config/snapshot.hpp"
+#include "dataplane/packet/flow_key.hpp"
+#include "dataplane/packet/parsed.hpp"
+#include "dataplane/pipeline/burst.hpp"
+#include "perf/instructions/count.hpp"
+#include "tests/support/virtual_gateway.hpp"
+
+namespace penstock::perf {
+
+// A packet as it waits for its turn: 64 bytes on an IPv4 wire, 84 on an IPv6 one.
+struct Frame {
+    std::vector<uint8_t> bytes;
+    NicPortId port;
+};
+
+inline constexpr packet::TcpFlags kSyn{packet::TcpFlags::kSyn};
+inline constexpr packet::TcpFlags kSynAck{packet::TcpFlags::kSyn | packet::TcpFlags::kAck};
+inline constexpr packet::TcpFlags kAck{packet::TcpFlags::kAck};
+
+// `flags` is for TCP alone. The IPv4 header's checksum is right; the transport's is any, because the gateway only moves it.
+[[nodiscard]] Frame make_frame(const packet::FlowKey& key, NicPortId port, packet::TcpFlags flags = {});
+
+// The n-th client socket of the family, and the frontend that it talks to.
+[[nodiscard]] packet::FlowKey client_flow(IpFamily family, Protocol protocol, uint32_t n);
+
+[[nodiscard]] config::Snapshot make_snapshot();
+
+class World {
+ public:
+    explicit World(uint32_t connections);
+
+    // Runs the frames through the stages in bursts of kBurstMax. Counted where `count` is given; the copies into the buffers are not.
+    void send(std::span<const Frame> frames, InstructionCount* count = nullptr);
+    // Whether a new flow of the family is translated, or left to the host as something unknown.
+    [[nodiscard]] bool forwards(IpFamily family);
+    // Opens the connection: the packets that make it established in both directions. Returns its reverse key, backend -> gateway.
+    packet::FlowKey open(const packet::FlowKey& forward);
+
+    [[nodiscard]] const config::Snapshot& snapshot() const { return snapshot_; }
+    [[nodiscard]] pipeline::WorkerContext& context() { return gateway_.worker(0); }
+
+ private:
+    void fill(std::span<const Frame> frames);
+
+    static constexpr uint16_t kBufferBytes = 256;
+
+    test::VirtualGateway gateway_;
+    config::Snapshot snapshot_ = make_snapshot();
+    TscTime now_{1'000'000'000'000};
+    pipeline::Burst burst_;
+    std::vector<uint8_t> buffers_ = std::vector<uint8_t>(size_t{limits::kBurstMax} * kBufferBytes);
+};
+
+}  // namespace penstock::perf
