@@ -22,9 +22,12 @@ uint32_t scale(uint64_t random, uint32_t n) noexcept {
 }
 
 // Reduces a cursor to a set that may have shrunk since. Reducing, not resetting: a reset would send the next flow of every worker to the
-// first backend after each change (SCHED-002's edge).
+// first backend after each change (SCHED-002's edge). The division, slow as an L2 access, is left to that change: a whole turn ends at n.
 uint32_t rotation_index(uint32_t cursor, uint32_t n) noexcept {
-    return cursor < n ? cursor : cursor % n;
+    if (cursor < n) {
+        return cursor;
+    }
+    return cursor == n ? 0 : cursor % n;
 }
 
 size_t index_of(const Service& service, const BackendSet& set) noexcept {

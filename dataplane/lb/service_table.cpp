@@ -20,12 +20,8 @@ size_t protocol_index(Protocol protocol) noexcept {
     return 0;
 }
 
-uint64_t hash_of(const IpAddr& address, L4Port port, Protocol protocol, const HashKey& key) noexcept {
-    return siphash13<3>(key, {load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8),
-                              uint64_t{port} << 8 | static_cast<uint8_t>(protocol)});
-}
-uint64_t hash_of(const IpAddr& address, const HashKey& key) noexcept {
-    return siphash13<2>(key, {load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8)});
+uint64_t hash_of(const IpAddr& address, const KeyedMix& mix) noexcept {
+    return mix.of(load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8));
 }
 
 std::string describe(const Frontend& frontend) {
@@ -39,7 +35,7 @@ Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(std::vector<Fron
                                                                 std::vector<std::shared_ptr<const Service>> services,
                                                                 const ServiceTable* previous) {
     auto table = std::make_shared<ServiceTable>();
-    table->key_ = HashKey::random();
+    table->mix_ = KeyedMix(HashKey::random());
     table->frontends_ = std::move(frontends);
     table->services_ = std::move(services);
     table->rows_.reserve(table->frontends_.size());
@@ -79,8 +75,8 @@ Status ServiceTable::add_row(const Frontend& frontend) {
     if (frontend.service == nullptr || frontend.set >= frontend.service->sets.size()) {
         return fail(Errc::Internal, "frontend " + describe(frontend) + " leads to no backend set");
     }
-    const uint64_t hash = hash_of(frontend.address, frontend.port, frontend.protocol, key_);
-    const FrontendRow* present = find(frontend.address, frontend.port, frontend.protocol);
+    const uint64_t row_hash = hash(frontend.address, frontend.port, frontend.protocol);
+    const FrontendRow* present = find(frontend.address, frontend.port, frontend.protocol, row_hash);
     const bool is_node_port = frontend.cls == FrontendClass::NodePort;
     if (present != nullptr) {
         const bool outranked = is_node_port && present->cls != FrontendClass::NodePort;
@@ -90,7 +86,7 @@ Status ServiceTable::add_row(const Frontend& frontend) {
                                             " and by service " + frontend.service->display_name());
         }
     } else {
-        row_index_.insert(hash, static_cast<uint32_t>(rows_.size()));
+        row_index_.insert(row_hash, static_cast<uint32_t>(rows_.size()));
         rows_.push_back({.address = frontend.address,
                          .service = frontend.service.get(),
                          .filter = frontend.filter.get(),
@@ -109,7 +105,7 @@ Status ServiceTable::add_row(const Frontend& frontend) {
         bits.resize(kPortWords);
         bits[frontend.port / 64] |= uint64_t{1} << (frontend.port % 64);
     } else if (frontend.cls != FrontendClass::ClusterIp && !is_vip(frontend.address)) {
-        vip_index_.insert(hash_of(frontend.address, key_), static_cast<uint32_t>(vips_.size()));
+        vip_index_.insert(hash_of(frontend.address, mix_), static_cast<uint32_t>(vips_.size()));
         vips_.push_back(frontend.address);
     }
     return {};
@@ -129,7 +125,7 @@ void ServiceTable::add_kept_backends(const Service& service) {
 
 void ServiceTable::add_kept_backend(const KeptBackend& backend) {
     if (!is_kept_backend(backend.address, backend.port, backend.protocol)) {
-        kept_index_.insert(hash_of(backend.address, backend.port, backend.protocol, key_), static_cast<uint32_t>(kept_backends_.size()));
+        kept_index_.insert(hash(backend.address, backend.port, backend.protocol), static_cast<uint32_t>(kept_backends_.size()));
         kept_backends_.push_back(backend);
     }
 }
@@ -160,23 +156,23 @@ void ServiceTable::retire(const RetiredFrontend& gone) {
     if (retired_.size() == kRememberedMax || placement_modes(gone.address, gone.port, gone.protocol).any()) {
         return;  // in force again, or already remembered
     }
-    retired_index_.insert(hash_of(gone.address, gone.port, gone.protocol, key_), static_cast<uint32_t>(retired_.size()));
+    retired_index_.insert(hash(gone.address, gone.port, gone.protocol), static_cast<uint32_t>(retired_.size()));
     retired_.push_back(gone);
 }
 
-PlacementModes ServiceTable::placement_modes(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
-    if (const FrontendRow* row = find(address, port, protocol)) {
+PlacementModes ServiceTable::placement_modes(const IpAddr& address, L4Port port, Protocol protocol, uint64_t hash) const noexcept {
+    if (const FrontendRow* row = find(address, port, protocol, hash)) {
         return row->modes;
     }
-    const uint32_t gone = retired_index_.find(hash_of(address, port, protocol, key_), [&](uint32_t candidate) {
+    const uint32_t gone = retired_index_.find(hash, [&](uint32_t candidate) {
         const RetiredFrontend& r = retired_[candidate];
         return r.address == address && r.port == port && r.protocol == protocol;
     });
     return gone == RowIndex::kNoRow ? PlacementModes{} : retired_[gone].modes;
 }
 
-const FrontendRow* ServiceTable::find(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
-    const uint32_t row = row_index_.find(hash_of(address, port, protocol, key_), [&](uint32_t candidate) {
+const FrontendRow* ServiceTable::find(const IpAddr& address, L4Port port, Protocol protocol, uint64_t hash) const noexcept {
+    const uint32_t row = row_index_.find(hash, [&](uint32_t candidate) {
         const FrontendRow& r = rows_[candidate];
         return r.address == address && r.port == port && r.protocol == protocol;
     });
@@ -184,13 +180,12 @@ const FrontendRow* ServiceTable::find(const IpAddr& address, L4Port port, Protoc
 }
 
 bool ServiceTable::is_vip(const IpAddr& address) const noexcept {
-    return vip_index_.find(hash_of(address, key_), [&](uint32_t row) { return vips_[row] == address; }) != RowIndex::kNoRow;
+    return vip_index_.find(hash_of(address, mix_), [&](uint32_t row) { return vips_[row] == address; }) != RowIndex::kNoRow;
 }
 
 bool ServiceTable::is_kept_backend(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
     const KeptBackend wanted{address, port, protocol};
-    return kept_index_.find(hash_of(address, port, protocol, key_), [&](uint32_t row) { return kept_backends_[row] == wanted; }) !=
-           RowIndex::kNoRow;
+    return kept_index_.find(hash(address, port, protocol), [&](uint32_t row) { return kept_backends_[row] == wanted; }) != RowIndex::kNoRow;
 }
 
 const uint64_t* ServiceTable::node_port_bits(Protocol protocol) const noexcept {
