@@ -47,7 +47,7 @@ struct alignas(kCacheLine) PortProposer::TagSet {
 
 struct alignas(kCacheLine) PortProposer::Pool {
     PoolKey key;
-    bool recent;        // had a live port since pools were last weighed for replacement
+    bool recent;        // opened, or lost its last live port, since pools of its set were last replaced in turn
     uint8_t place;      // the next one in the cursor's block, by PortOrder; 64: behind the last
     uint16_t turn;      // the cursor's block, by its place in BlockOrder
     uint64_t hash;      // of the key; draws both orders
@@ -185,18 +185,22 @@ PoolNumber PortProposer::open(const PoolKey& key, uint64_t hash) noexcept {
     return {number};
 }
 
-// A pool of a set without live ports: one that has had none for longer than others if there is one. kNone: all have live ports.
+// A pool of a set without live ports, in turn (clock): those that were opened or lost their last port since the turn began are spared until
+// all others have given way. kNone: all have live ports.
 uint32_t PortProposer::pool_to_replace(uint32_t first) noexcept {
-    uint32_t idle = kNone, rested = kNone;
+    uint32_t idle = kNone;
     for (uint32_t number = first; number < first + kPoolsPerSet; ++number) {
-        Pool& pool = pools_[number];
-        if (pool.live == 0) {
-            uint32_t& choice = pool.recent ? idle : rested;
-            choice = choice == kNone ? number : choice;
-            pool.recent = false;
+        if (pools_[number].live == 0) {
+            if (!pools_[number].recent) {
+                return number;
+            }
+            idle = idle == kNone ? number : idle;
         }
     }
-    return rested != kNone ? rested : idle;
+    for (uint32_t number = first; number < first + kPoolsPerSet; ++number) {
+        pools_[number].recent = false;
+    }
+    return idle;
 }
 
 void PortProposer::enter(Pool& pool, uint32_t turn, uint32_t place) const noexcept {
@@ -440,15 +444,21 @@ void PortProposer::withdraw_map(Pool& pool) noexcept {
     pool.marked = 0;
 }
 
+// The place of the port's block in the pool's order. A port that was just proposed lies where the cursor is.
+uint32_t PortProposer::turn_of(const Pool& pool, L4Port port) const noexcept {
+    const uint32_t block = share_.index_of(port / kPortsPerBlock);
+    return block == pool.block ? pool.turn : order_.place_of(pool.hash, block);
+}
+
 void PortProposer::mark(Pool& pool, L4Port port) noexcept {
-    const uint32_t turn = order_.place_of(pool.hash, share_.index_of(port / kPortsPerBlock));
+    const uint32_t turn = turn_of(pool, port);
     uint64_t& taken = taken_of(pool)[turn];
     pool.marked = static_cast<uint16_t>(pool.marked + ((taken & bit(port)) == 0 ? 1 : 0));
     taken |= bit(port);
 }
 
 void PortProposer::unmark(Pool& pool, L4Port port) noexcept {
-    const uint32_t turn = order_.place_of(pool.hash, share_.index_of(port / kPortsPerBlock));
+    const uint32_t turn = turn_of(pool, port);
     uint64_t& taken = taken_of(pool)[turn];
     pool.marked = static_cast<uint16_t>(pool.marked - ((taken & bit(port)) != 0 ? 1 : 0));
     taken &= ~bit(port);

@@ -123,6 +123,7 @@ class PortProposer {
     [[nodiscard]] uint64_t* taken_of(const Pool& pool) const noexcept;
     void give_map(uint32_t number) noexcept;
     void withdraw_map(Pool& pool) noexcept;
+    [[nodiscard]] uint32_t turn_of(const Pool& pool, L4Port port) const noexcept;
     void mark(Pool& pool, L4Port port) noexcept;
     void unmark(Pool& pool, L4Port port) noexcept;
     void line_up(uint32_t map) noexcept;

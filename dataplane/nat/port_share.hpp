@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/nat/reply_owner.hpp"
@@ -32,17 +31,5 @@ class PortShare {
     uint32_t first_;  // in the port space
     uint32_t count_;
 };
-
-// A worker that would have no SNAT port at all, so that its new connections would fail for ever: of a range narrower than 64 ports a worker
-// some get none. For the check of options at start.
-[[nodiscard]] constexpr std::optional<WorkerId> worker_without_ports(PortRange range, uint32_t workers) noexcept {
-    for (uint32_t worker = 0; worker < workers; ++worker) {
-        const WorkerId self{static_cast<uint8_t>(worker)};
-        if (PortShare(range, self, workers).blocks() == 0) {
-            return self;
-        }
-    }
-    return std::nullopt;
-}
 
 }  // namespace penstock::nat

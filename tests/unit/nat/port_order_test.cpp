@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <vector>
 
 #include "dataplane/nat/port_share.hpp"
 #include "tests/support/prng.hpp"
@@ -85,14 +87,6 @@ TEST(PortShare, CountsTheWorkersOwnBlocks) {
             ASSERT_EQ(share.index_of(share.block_at(i)), i);
         }
     }
-}
-
-TEST(PortShare, AWorkerWithoutPortsIsNamed_NAT002) {
-    EXPECT_EQ(worker_without_ports({1'024, 65'535}, 64), std::nullopt);
-    EXPECT_EQ(worker_without_ports({2'048, 2'303}, 4), std::nullopt);
-    EXPECT_EQ(worker_without_ports({2'048, 2'239}, 4), WorkerId{3});
-    EXPECT_EQ(worker_without_ports({4'000, 4'000}, 1), std::nullopt);
-    EXPECT_EQ(worker_without_ports({4'000, 4'000}, 2), WorkerId{1}) << "block 62 is worker 0's";
 }
 
 }  // namespace

@@ -156,6 +156,16 @@ TEST(PortProposer, ExhaustionIsRememberedUntilAPortIsFree) {
     EXPECT_EQ(ports.propose(pool, rules), 4'000);
 }
 
+TEST(PortProposer, TheSharedPoolStartsAnywhereEachTime) {
+    const test::AlignedMemory memory(PortProposer::memory_needed(1'000, {}, 1));
+    PortProposer ports = make(memory);
+    std::set<uint32_t> blocks;
+    for (int i = 0; i < 256; ++i) {
+        blocks.insert(*ports.propose(kShared, {}) / kPortsPerBlock);
+    }
+    EXPECT_GT(blocks.size(), 150u) << "256 draws of 1,008 hit 226";
+}
+
 // Pools with few live ports that met many taken ones have maps on loan. They go to those with many live ports, and none is lost.
 TEST(PortProposer, MapsOnLoanAreWithdrawnForBusyPools) {
     const PortRange range{1'024, 2'047};  // 16 blocks: a map is due from 16 live ports
@@ -167,18 +177,39 @@ TEST(PortProposer, MapsOnLoanAreWithdrawnForBusyPools) {
         const PoolKey key{kKey.snat, IpAddr::v4(10, 2, 0, endpoint), 80, Protocol::Tcp};
         return ports.open(key, ports.hash(key));
     };
-    // Forty pools whose table refuses them everything: each says exhausted only when all 1,024 ports were refused.
-    for (uint8_t endpoint = 100; endpoint < 140; ++endpoint) {
-        std::set<L4Port> refused;
-        while (const auto port = ports.propose(open(endpoint), rules)) {
-            refused.insert(*port);
-            ports.refuse(open(endpoint), *port);
+    // The first to have one on loan gets so many live ports that it may keep it: all that it may use.
+    const PortRules few{.range = {1'024, 1'039}};
+    const PoolNumber busy = open(200);
+    std::vector<L4Port> kept;
+    while (kept.size() < 16) {
+        const L4Port port = *ports.propose(busy, few);
+        if (std::find(kept.begin(), kept.end(), port) != kept.end()) {
+            ports.refuse(busy, port);
+            continue;
         }
-        ASSERT_EQ(refused.size(), 1'024u);
+        ports.bind(busy, port);
+        kept.push_back(port);
+        for (uint32_t i = 0; kept.size() == 10 && i < 3 * PortProposer::kRefusalsInRow; ++i) {
+            ports.refuse(busy, kept.front());
+        }
     }
+    EXPECT_EQ(ports.usage(), (PortProposer::Usage{1, 1, 0}));
+    // Forty pools whose table refuses them everything: each says exhausted only when all 1,024 ports were refused.
+    const auto starve_forty = [&](uint8_t first) {
+        for (uint8_t endpoint = first; endpoint < first + 40; ++endpoint) {
+            std::set<L4Port> refused;
+            while (const auto port = ports.propose(open(endpoint), rules)) {
+                refused.insert(*port);
+                ports.refuse(open(endpoint), *port);
+            }
+            ASSERT_EQ(refused.size(), 1'024u);
+        }
+    };
+    starve_forty(100);
     EXPECT_EQ(ports.usage().maps, 10 + 8u) << "all there are";
+    EXPECT_EQ(ports.propose(busy, few), std::nullopt) << "its map still knows that all are taken";
     std::vector<std::pair<PoolNumber, L4Port>> bound;
-    for (uint8_t endpoint = 0; endpoint < 10; ++endpoint) {
+    for (uint8_t endpoint = 0; endpoint < 9; ++endpoint) {
         for (int i = 0; i < 16; ++i) {
             bound.emplace_back(open(endpoint), *ports.propose(open(endpoint), rules));
             ports.bind(bound.back().first, bound.back().second);
@@ -188,7 +219,22 @@ TEST(PortProposer, MapsOnLoanAreWithdrawnForBusyPools) {
     for (const auto& [pool, port] : bound) {
         ports.give_back(pool, port);
     }
-    EXPECT_EQ(ports.usage(), (PortProposer::Usage{0, 8, 0})) << "eight are still with pools that nothing was bound of";
+    EXPECT_EQ(ports.usage(), (PortProposer::Usage{1, 9, 0})) << "eight are still with pools that nothing was bound of";
+    // With a live port less its map is on loan again. Without it, it has to ask for all ports that come before the free one.
+    ports.give_back(busy, kept.back());
+    starve_forty(140);
+    EXPECT_NE(ports.propose(busy, few), kept.back());
+    kept.pop_back();
+    for (const L4Port port : kept) {
+        ports.give_back(busy, port);
+    }
+    EXPECT_EQ(ports.usage(), (PortProposer::Usage{0, 18, 0}));
+    // Pools that give way to other keys leave their maps.
+    for (uint16_t port = 1'000; port < 21'000; ++port) {
+        const PoolKey key{kKey.snat, kKey.endpoint, port, Protocol::Udp};
+        ASSERT_NE(ports.open(key, ports.hash(key)), kShared);
+    }
+    EXPECT_EQ(ports.usage(), (PortProposer::Usage{0, 0, 0}));
 }
 
 }  // namespace
