@@ -33,8 +33,8 @@ class IpAddr {
         return IpAddr({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d});
     }
     static IpAddr v4(Be32 wire) noexcept {
-        IpAddr address = v4(0, 0, 0, 0);
-        store(address.bytes_.data() + 12, wire);
+        IpAddr address;
+        store(address.bytes_.data() + 8, uint64_t{wire.raw()} << 32 | 0xffff'0000);  // the mapped prefix's ff ff, and the address
         return address;
     }
     // `bytes` in network order; must not be IPv4-mapped (the parser refuses those packets first).

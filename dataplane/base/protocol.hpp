@@ -19,8 +19,9 @@ enum class Protocol : uint8_t { Tcp = 6, Udp = 17, Sctp = 132 };
     return "unknown";
 }
 
-// No Service can have it; the packet path speaks it for itself.
+// No Service can have them; the packet path speaks them for itself.
 inline constexpr uint8_t kProtoIcmp = 1;
+inline constexpr uint8_t kProtoIcmpv6 = 58;
 
 // A TCP, UDP or SCTP port in host order. A NicPort is something else (glossary).
 using L4Port = uint16_t;

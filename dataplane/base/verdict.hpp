@@ -34,6 +34,10 @@ enum class Verdict : uint8_t {
     X(MartianSource, "martian_source", "the source address is loopback, multicast, unspecified, or equal to the destination")       \
     X(Fragment, "fragment", "an IP fragment addressed to a Service; fragments are not translated yet")                              \
     X(TtlExpired, "ttl_expired", "TTL ran out at the gateway")                                                                      \
+    X(MappedAddress, "mapped_address", "an IPv6 header holds an IPv4-mapped address (::ffff:0:0/96), which belongs on no wire")     \
+    X(BadExtensionHeader, "bad_extension_header", "an IPv6 extension header is cut off, out of its place, or one of too many")      \
+    X(SourceRouted, "source_routed", "an IPv6 routing header of type 0, which is forbidden (RFC 5095)")                             \
+    X(NoUdpChecksum, "no_udp_checksum", "a UDP datagram over IPv6 without a checksum (RFC 8200, 8.1)")                              \
     /* service and flow */                                                                                                          \
     X(VipPortClosed, "vip_port_closed", "the address is a Service's, but no Service declares this protocol and port")               \
     X(SourceNotAllowed, "source_not_allowed", "loadBalancerSourceRanges of the Service do not list this client")                    \

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "dataplane/base/check.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/packet/checksum.hpp"
 #include "dataplane/packet/wire.hpp"
@@ -13,21 +14,40 @@ namespace penstock::packet {
 // Linux's own default; RFC 1122 asks for a configurable one, and no operator has wished for another in a RST.
 inline constexpr uint8_t kAnswerTtl = 64;
 
-// A whole IPv4 header without options. DF is set, which makes the packet atomic, and an atomic packet's id means nothing (RFC 6864, 4.1).
-[[nodiscard]] inline Ipv4Header answer_header(const IpAddr& source, const IpAddr& destination, uint8_t protocol, uint8_t tos,
-                                              uint16_t total_bytes) noexcept {
-    Ipv4Header ip;
-    ip.tos = tos;
-    ip.total_length = Be16::from_host(total_bytes);
-    ip.flags_and_offset = Be16::from_host(Ipv4Header::kDontFragment);
-    ip.ttl = kAnswerTtl;
-    ip.protocol = protocol;
-    ip.source = source.v4_wire();
-    ip.destination = destination.v4_wire();
-    uint8_t bytes[sizeof ip];
-    store(bytes, ip);
-    ip.checksum = ChecksumSum().add(ByteView(bytes)).checksum();
-    return ip;
+// Bytes of the IP header that an answer begins with: no options, no extension headers.
+[[nodiscard]] constexpr uint16_t answer_header_bytes(IpFamily family) noexcept {
+    return family == IpFamily::V4 ? sizeof(Ipv4Header) : sizeof(Ipv6Header);
+}
+
+// Writes that header of a packet from `source` to `destination`, both of one family, with `payload_bytes` behind it. `tos` is IPv6's
+// traffic class as well.
+inline void store_answer_header(uint8_t* ip_at, const IpAddr& source, const IpAddr& destination, uint8_t protocol, uint8_t tos,
+                                uint16_t payload_bytes) noexcept {
+    PENSTOCK_ASSERT(source.family() == destination.family());
+    if (source.is_v4()) {
+        Ipv4Header ip;
+        ip.tos = tos;
+        ip.total_length = Be16::from_host(static_cast<uint16_t>(sizeof ip + payload_bytes));
+        // DF makes the packet atomic, and an atomic packet's id means nothing (RFC 6864, 4.1).
+        ip.flags_and_offset = Be16::from_host(Ipv4Header::kDontFragment);
+        ip.ttl = kAnswerTtl;
+        ip.protocol = protocol;
+        ip.source = source.v4_wire();
+        ip.destination = destination.v4_wire();
+        uint8_t bytes[sizeof ip];
+        store(bytes, ip);
+        ip.checksum = ChecksumSum().add(ByteView(bytes)).checksum();
+        store(ip_at, ip);
+    } else {
+        Ipv6Header ip;
+        ip.version_class_flow = Be32::from_host(0x6000'0000U | uint32_t{tos} << 20);
+        ip.payload_length = Be16::from_host(payload_bytes);
+        ip.next_header = protocol;
+        ip.hop_limit = kAnswerTtl;
+        ip.source = source.bytes();
+        ip.destination = destination.bytes();
+        store(ip_at, ip);
+    }
 }
 
 // Back to where the frame came from, until the forward stage knows better.

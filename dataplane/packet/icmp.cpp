@@ -9,10 +9,9 @@
 namespace penstock::packet {
 namespace {
 
-// Precedence 6, internetwork control, as RFC 1812, 4.3.2.5 asks of unreachable and time exceeded.
+// Precedence 6, internetwork control, as RFC 1812, 4.3.2.5 asks of unreachable and time exceeded; the same bits in IPv6's traffic class.
 constexpr uint8_t kTosInternetworkControl = 0xc0;
 
-constexpr size_t kHeadersBytes = sizeof(Ipv4Header) + sizeof(IcmpHeader);
 constexpr size_t kQuotedL4BytesMin = 8;
 
 }  // namespace
@@ -20,25 +19,33 @@ constexpr size_t kQuotedL4BytesMin = 8;
 AnswerResult make_icmp_error(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed, IcmpError error,
                              const IpAddr& source) noexcept {
     PENSTOCK_ASSERT(frame_bytes <= buffer.size() && size_t{parsed.l3_offset} + parsed.l3_length <= frame_bytes);
-    const size_t quote_at = parsed.l3_offset + kHeadersBytes;
+    const uint16_t ip_header_bytes = answer_header_bytes(parsed.family);
+    const size_t headers_bytes = ip_header_bytes + sizeof(IcmpHeader);
+    const size_t quote_at = parsed.l3_offset + headers_bytes;
     const size_t quote_must = size_t{parsed.l4_offset} - parsed.l3_offset + kQuotedL4BytesMin;
-    if (parsed.l3_length < quote_must || buffer.size() < quote_at + quote_must) {
+    const size_t quote_may = icmp_error_bytes_max(parsed.family) - headers_bytes;  // which long extension headers can exceed
+    if (parsed.l3_length < quote_must || quote_may < quote_must || buffer.size() < quote_at + quote_must) {
         return std::unexpected(DropReason::RejectNotAllowed);
     }
-    const size_t quote_bytes = std::min({size_t{parsed.l3_length}, size_t{kIcmpErrorBytesMax} - kHeadersBytes, buffer.size() - quote_at});
+    const size_t quote_bytes = std::min({size_t{parsed.l3_length}, quote_may, buffer.size() - quote_at});
     std::memmove(buffer.data() + quote_at, buffer.data() + parsed.l3_offset, quote_bytes);
 
+    const IpAddr& destination = parsed.key.source;
+    const uint8_t protocol = parsed.family == IpFamily::V4 ? kProtoIcmp : kProtoIcmpv6;
+    const auto icmp_bytes = static_cast<uint16_t>(sizeof(IcmpHeader) + quote_bytes);
+    uint8_t* const ip_at = buffer.data() + parsed.l3_offset;
+    uint8_t* const icmp_at = ip_at + ip_header_bytes;
     IcmpHeader icmp{.type = error.type, .code = error.code};
-    uint8_t* const icmp_at = buffer.data() + parsed.l3_offset + sizeof(Ipv4Header);
     store(icmp_at, icmp);
-    const size_t icmp_bytes = sizeof(IcmpHeader) + quote_bytes;
-    icmp.checksum = ChecksumSum().add(ByteView(icmp_at, icmp_bytes)).checksum();
+    ChecksumSum sum;
+    if (parsed.family == IpFamily::V6) {
+        sum.add_pseudo_header(source, destination, protocol, icmp_bytes);  // RFC 4443, 2.3; ICMP has none
+    }
+    icmp.checksum = sum.add(ByteView(icmp_at, icmp_bytes)).checksum();
     store(icmp_at, icmp);
-
-    const auto total_bytes = static_cast<uint16_t>(sizeof(Ipv4Header) + icmp_bytes);
-    store(buffer.data() + parsed.l3_offset, answer_header(source, parsed.key.source, kProtoIcmp, kTosInternetworkControl, total_bytes));
+    store_answer_header(ip_at, source, destination, protocol, kTosInternetworkControl, icmp_bytes);
     exchange_ethernet(buffer);
-    return static_cast<uint16_t>(parsed.l3_offset + total_bytes);
+    return static_cast<uint16_t>(quote_at + quote_bytes);
 }
 
 }  // namespace penstock::packet

@@ -1,4 +1,4 @@
-// ICMP errors, built in the buffer of the packet that they are about.
+// ICMP and ICMPv6 errors, built in the buffer of the packet that they are about.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,20 @@ struct IcmpError {
     uint8_t type = 0;
     uint8_t code = 0;
 };
-inline constexpr IcmpError kPortUnreachable{3, 3};  // RFC 792
+[[nodiscard]] constexpr IcmpError port_unreachable(IpFamily family) noexcept {
+    return family == IpFamily::V4 ? IcmpError{3, 3} : IcmpError{1, 4};  // RFC 792; RFC 4443, 3.1
+}
 
-// The longest ICMP error as an IP packet: what every host must be able to take (RFC 1812, 4.3.2.3).
-inline constexpr uint16_t kIcmpErrorBytesMax = 576;
+// The longest ICMP error as an IP packet: what every host must be able to take (RFC 1812, 4.3.2.3), or what every link carries (RFC 4443,
+// 2.4 c).
+[[nodiscard]] constexpr uint16_t icmp_error_bytes_max(IpFamily family) noexcept {
+    return family == IpFamily::V4 ? 576 : 1280;
+}
 
-// Makes of the IPv4 packet in the first `frame_bytes` of `buffer` an ICMP error from `source` to the packet's sender, quoting as much of
-// the packet as fits into kIcmpErrorBytesMax and into the buffer, whose whole size may be used. The Ethernet addresses are exchanged; the
-// forward stage sets the real ones. Type and code are the caller's choice; its duty is that the packet may be answered at all (reject.hpp).
-// RejectNotAllowed where not even the IP header and 8 bytes behind it fit (RFC 792) or exist.
+// Makes of the IP packet in the first `frame_bytes` of `buffer` an error of its family from `source` to the packet's sender, quoting as
+// much of the packet as fits into icmp_error_bytes_max and into the buffer, whose whole size may be used. The Ethernet addresses are
+// exchanged; the forward stage sets the real ones. Type and code are the caller's choice; its duty is that the packet may be answered at
+// all (reject.hpp). RejectNotAllowed where not even all IP headers and 8 bytes behind them fit (RFC 792) or exist.
 [[nodiscard]] AnswerResult make_icmp_error(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed, IcmpError error,
                                            const IpAddr& source) noexcept;
 

@@ -1,146 +1,167 @@
 #include "dataplane/packet/parse.hpp"
 
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <type_traits>
+
 #include "dataplane/base/check.hpp"
+#include "dataplane/base/cpu.hpp"
 #include "dataplane/packet/checksum.hpp"
+#include "dataplane/packet/parse_any.hpp"
 #include "dataplane/packet/wire.hpp"
 
 namespace penstock::packet {
 namespace {
 
-std::unexpected<DropReason> drop(DropReason reason) {
-    return std::unexpected(reason);
-}
+constexpr uint16_t kL3Offset = sizeof(EthernetHeader);
 
-// The callers have compared lengths; debug and fuzz builds hold them to it.
-template <typename Header>
-Header header_at(ByteView frame, size_t offset) noexcept {
-    PENSTOCK_ASSERT(offset + sizeof(Header) <= frame.size());
-    return load<Header>(frame.data() + offset);
-}
-
-// Multicast, and the limited broadcast with the reserved block that it ends.
-bool is_heard_by_all(const IpAddr& destination) noexcept {
-    return destination.is_multicast() || destination.is_reserved_v4();
-}
-
-// No Service and no route can have such a destination; what to make of it is the host's business.
-bool is_for_the_host(const IpAddr& destination) noexcept {
-    return is_heard_by_all(destination) || destination.is_unspecified() || destination.is_loopback();
-}
-
-// Sources that no host may use on a wire (RFC 1122, 3.2.1.3). The unspecified one is how a host speaks that has no address yet, so it
-// passes towards destinations that all hear: DHCP, IGMP.
-bool is_martian(const IpAddr& source, const IpAddr& destination) noexcept {
-    return source.is_loopback() || is_heard_by_all(source) || source == destination ||
-           (source.is_unspecified() && !is_heard_by_all(destination));
-}
-
-ParseResult parse_tcp(ByteView frame, size_t l4_bytes, Parsed& out) noexcept {
-    if (l4_bytes < sizeof(TcpHeader)) {
-        return drop(DropReason::BadL4Header);
+// By an address's first byte: whether it may be one that is not simply some host's. IPv4: 0, 127, and from 224 on. IPv6: ::/8, which holds
+// loopback, the unspecified and the mapped addresses; fe00::/8 with the link-local ones; multicast.
+template <IpFamily kFamily>
+constexpr std::array<uint8_t, 256> kMayBeSpecial = [] {
+    std::array<uint8_t, 256> special{};
+    const size_t from = kFamily == IpFamily::V4 ? 224 : 0xfe;
+    for (size_t byte = 0; byte < special.size(); ++byte) {
+        special[byte] = byte == 0 || byte >= from || (kFamily == IpFamily::V4 && byte == 127);
     }
-    const auto tcp = header_at<TcpHeader>(frame, out.l4_offset);
-    if (tcp.header_bytes() < sizeof(TcpHeader) || tcp.header_bytes() > l4_bytes) {
-        return drop(DropReason::BadL4Header);
-    }
-    out.key.source_port = tcp.source_port.host();
-    out.key.destination_port = tcp.destination_port.host();
-    out.tcp_flags.bits = tcp.flags;
-    out.payload_offset = static_cast<uint16_t>(out.l4_offset + tcp.header_bytes());
-    return {};
+    return special;
+}();
+
+// The sum of an IPv4 header without options, in two words and a half; a carry out of 64 bits is worth 1 again.
+PENSTOCK_ALWAYS_INLINE bool has_valid_checksum(const uint8_t* ip_at) noexcept {
+    const auto first = load<uint64_t>(ip_at), last = uint64_t{load<uint32_t>(ip_at + 16)};
+    uint64_t sum = first + load<uint64_t>(ip_at + 8);
+    sum += sum < first;
+    sum += last;
+    sum += sum < last;
+    return detail::fold(sum) == 0xffff;
 }
 
-// A datagram may be shorter than its IP packet: what lies behind it is nobody's, and passes (Linux trims it).
-ParseResult parse_udp(ByteView frame, size_t l4_bytes, Parsed& out) noexcept {
-    if (l4_bytes < sizeof(UdpHeader)) {
-        return drop(DropReason::BadL4Header);
-    }
-    const auto udp = header_at<UdpHeader>(frame, out.l4_offset);
-    if (udp.length.host() < sizeof(UdpHeader) || udp.length.host() > l4_bytes) {
-        return drop(DropReason::BadL4Header);
-    }
-    out.key.source_port = udp.source_port.host();
-    out.key.destination_port = udp.destination_port.host();
-    out.payload_offset = static_cast<uint16_t>(out.l4_offset + sizeof(UdpHeader));
-    return {};
+// Writes what stands behind the addresses in a Parsed, in as few words as hold it: GCC 12 does not join stores of single members by itself.
+PENSTOCK_ALWAYS_INLINE void store_tail(Parsed& out, uint32_t ports, uint32_t protocol, uint32_t kind_family_ttl, uint32_t l3_and_l4_offset,
+                                       uint32_t payload_offset, uint32_t l3_length, uint32_t tcp_flags) noexcept {
+    uint8_t* const tail = reinterpret_cast<uint8_t*>(&out) + 32;
+    store(tail, ports);
+    store(tail + 4, protocol);  // and the key's zeros
+    store(tail + 8, kind_family_ttl | protocol << 24);
+    store(tail + 12, l3_and_l4_offset);
+    store(tail + 16, static_cast<uint16_t>(payload_offset));
+    store(tail + 18, static_cast<uint16_t>(l3_length));
+    store(tail + 20, static_cast<uint16_t>(tcp_flags));  // and that the frame is for one host
 }
+static_assert(offsetof(FlowKey, source_port) == 32 && offsetof(FlowKey, destination_port) == 34 && offsetof(FlowKey, protocol) == 36 &&
+              offsetof(Parsed, key) == 0 && offsetof(Parsed, kind) == 40 && offsetof(Parsed, family) == 41 && offsetof(Parsed, ttl) == 42 &&
+              offsetof(Parsed, ip_protocol) == 43 && offsetof(Parsed, l3_offset) == 44 && offsetof(Parsed, l4_offset) == 46 &&
+              offsetof(Parsed, payload_offset) == 48 && offsetof(Parsed, l3_length) == 50 && offsetof(Parsed, tcp_flags) == 52 &&
+              offsetof(Parsed, destination_is_multicast_mac) == 53);
 
-// The transport header of either family: `l4_bytes` are what the IP length leaves for it and its payload. Addresses are in `out` already.
-ParseResult parse_l4(ByteView frame, size_t l4_bytes, Parsed& out) noexcept {
-    ParseResult result;
-    if (out.ip_protocol == static_cast<uint8_t>(Protocol::Tcp)) {
-        result = parse_tcp(frame, l4_bytes, out);
-    } else if (out.ip_protocol == static_cast<uint8_t>(Protocol::Udp)) {
-        result = parse_udp(frame, l4_bytes, out);
+// Fills `out` where `frame` is a common packet of the family that its Ethernet type has said. Where not, what it leaves there is no use.
+template <IpFamily kFamily>
+PENSTOCK_ALWAYS_INLINE bool parse_common(ByteView frame, Parsed& out, [[maybe_unused]] IpChecksum ip_checksum) noexcept {
+    using Header = std::conditional_t<kFamily == IpFamily::V4, Ipv4Header, Ipv6Header>;
+    constexpr uint32_t kL4Offset = kL3Offset + sizeof(Header);
+    const uint8_t* const ip_at = frame.data() + kL3Offset;
+    const uint8_t* const l4_at = frame.data() + kL4Offset;
+    if (frame.size() < kL4Offset + sizeof(UdpHeader)) [[unlikely]] {
+        return false;
+    }
+    uint32_t l3_length = 0;
+    uint32_t protocol = 0;
+    uint32_t ttl = 0;
+    if constexpr (kFamily == IpFamily::V4) {
+        constexpr uint16_t kFragmentBits = Be16::from_host(Ipv4Header::kMoreFragments | Ipv4Header::kOffsetMask).raw();
+        if (ip_at[0] != 0x45 || (load<uint16_t>(ip_at + offsetof(Ipv4Header, flags_and_offset)) & kFragmentBits) != 0) [[unlikely]] {
+            return false;
+        }
+        if (ip_checksum == IpChecksum::Verify && !has_valid_checksum(ip_at)) [[unlikely]] {
+            return false;
+        }
+        l3_length = load<Be16>(ip_at + offsetof(Ipv4Header, total_length)).host();
+        protocol = ip_at[offsetof(Ipv4Header, protocol)];
+        ttl = ip_at[offsetof(Ipv4Header, ttl)];
+        const auto source = load<Be32>(ip_at + offsetof(Ipv4Header, source));
+        const auto destination = load<Be32>(ip_at + offsetof(Ipv4Header, destination));
+        if (source == destination) [[unlikely]] {
+            return false;
+        }
+        out.key.source = IpAddr::v4(source);
+        out.key.destination = IpAddr::v4(destination);
     } else {
-        return {};
+        if (ip_at[0] >> 4 != 6) [[unlikely]] {
+            return false;
+        }
+        l3_length = sizeof(Ipv6Header) + load<Be16>(ip_at + offsetof(Ipv6Header, payload_length)).host();
+        protocol = ip_at[offsetof(Ipv6Header, next_header)];
+        ttl = ip_at[offsetof(Ipv6Header, hop_limit)];
+        // Word by word: GCC 12 would take whole addresses through the stack.
+        constexpr size_t kSource = offsetof(Ipv6Header, source), kDestination = offsetof(Ipv6Header, destination);
+        const auto source_high = load<uint64_t>(ip_at + kSource), source_low = load<uint64_t>(ip_at + kSource + 8);
+        const auto destination_high = load<uint64_t>(ip_at + kDestination), destination_low = load<uint64_t>(ip_at + kDestination + 8);
+        if (source_low == destination_low && source_high == destination_high) [[unlikely]] {
+            return false;
+        }
+        store(&out.key.source, std::array{source_high, source_low});
+        store(&out.key.destination, std::array{destination_high, destination_low});
     }
-    if (!result) {
-        return result;
+    if ((kMayBeSpecial<kFamily>[ip_at[offsetof(Header, source)]] | kMayBeSpecial<kFamily>[ip_at[offsetof(Header, destination)]]) != 0)
+        [[unlikely]] {
+        return false;
     }
-    if (out.key.source_port == 0 || out.key.destination_port == 0) {
-        return drop(DropReason::BadL4Header);
+    if ((frame[0] & 1) != 0) [[unlikely]] {
+        return false;  // sent to a group
     }
-    out.kind = PacketKind::Flow;
-    return {};
-}
+    const uint32_t end = kL3Offset + l3_length;
+    if (end > frame.size()) [[unlikely]] {
+        return false;
+    }
 
-ParseResult parse_ipv4(ByteView frame, Parsed& out, IpChecksum ip_checksum) noexcept {
-    const size_t available = frame.size() - out.l3_offset;
-    if (available < sizeof(Ipv4Header)) {
-        return drop(DropReason::FrameTooShort);
+    uint32_t payload_offset = 0;
+    uint32_t tcp_flags = 0;
+    if (protocol == static_cast<uint8_t>(Protocol::Tcp)) {
+        if (end < kL4Offset + sizeof(TcpHeader)) [[unlikely]] {
+            return false;
+        }
+        const uint32_t header_bytes = (uint32_t{l4_at[offsetof(TcpHeader, words_and_reserved)]} >> 2) & 0x3c;
+        payload_offset = kL4Offset + header_bytes;
+        tcp_flags = l4_at[offsetof(TcpHeader, flags)];
+        if (header_bytes < sizeof(TcpHeader) || payload_offset > end) [[unlikely]] {
+            return false;
+        }
+    } else {
+        const uint32_t datagram_bytes = load<Be16>(l4_at + offsetof(UdpHeader, length)).host();
+        payload_offset = kL4Offset + sizeof(UdpHeader);
+        if (protocol != static_cast<uint8_t>(Protocol::Udp) || datagram_bytes < sizeof(UdpHeader) || kL4Offset + datagram_bytes > end ||
+            (kFamily == IpFamily::V6 && load<Be16>(l4_at + offsetof(UdpHeader, checksum)).raw() == 0)) [[unlikely]] {
+            return false;
+        }
     }
-    const auto ip = header_at<Ipv4Header>(frame, out.l3_offset);
-    const size_t header_bytes = ip.header_bytes();
-    const size_t total_bytes = ip.total_length.host();
-    if (ip.version() != 4 || header_bytes < sizeof(Ipv4Header) || total_bytes < header_bytes) {
-        return drop(DropReason::BadIpHeader);
+    const uint32_t ports = load<Be32>(l4_at).host();  // source, destination
+    if (static_cast<uint16_t>(ports) == 0 || ports >> 16 == 0) [[unlikely]] {
+        return false;
     }
-    if (available < header_bytes) {
-        return drop(DropReason::FrameTooShort);
-    }
-    if (available < total_bytes) {
-        return drop(DropReason::FrameShorterThanIp);
-    }
-    if (ip_checksum == IpChecksum::Verify && !ChecksumSum().add(frame.subspan(out.l3_offset, header_bytes)).is_valid()) {
-        return drop(DropReason::BadIpChecksum);
-    }
-    out.kind = PacketKind::Ip;
-    out.ip_protocol = ip.protocol;
-    out.key.protocol = static_cast<Protocol>(ip.protocol);
-    out.ttl = ip.ttl;
-    out.l3_length = ip.total_length.host();
-    out.l4_offset = static_cast<uint16_t>(out.l3_offset + header_bytes);
-    out.payload_offset = out.l4_offset;
-    out.key.source = IpAddr::v4(ip.source);
-    out.key.destination = IpAddr::v4(ip.destination);
-    if (is_martian(out.key.source, out.key.destination)) {
-        return drop(DropReason::MartianSource);
-    }
-    if (ip.is_fragment()) {
-        out.kind = PacketKind::Fragment;
-        return {};
-    }
-    if (is_for_the_host(out.key.destination)) {
-        return {};
-    }
-    return parse_l4(frame, total_bytes - header_bytes, out);
+    constexpr uint32_t kKindAndFamily = static_cast<uint32_t>(PacketKind::Flow) | static_cast<uint32_t>(kFamily) << 8;
+    store_tail(out, std::rotl(ports, 16), protocol, kKindAndFamily | ttl << 16, kL3Offset | kL4Offset << 16, payload_offset, l3_length,
+               tcp_flags);
+    return true;
 }
 
 }  // namespace
 
 ParseResult parse(ByteView frame, Parsed& out, IpChecksum ip_checksum) noexcept {
-    out = Parsed{};
-    if (frame.size() < sizeof(EthernetHeader)) {
-        return drop(DropReason::FrameTooShort);
+    PENSTOCK_ASSERT(frame.size() <= 0xffff);
+    // Below this no family's packet is common.
+    if (frame.size() >= kL3Offset + sizeof(Ipv4Header) + sizeof(UdpHeader)) [[likely]] {
+        const auto type = load<Be16>(frame.data() + offsetof(EthernetHeader, type));
+        if (type == Be16::from_host(kEtherTypeIpv4)) [[likely]] {
+            if (parse_common<IpFamily::V4>(frame, out, ip_checksum)) [[likely]] {
+                return {};
+            }
+        } else if (type == Be16::from_host(kEtherTypeIpv6) && parse_common<IpFamily::V6>(frame, out, ip_checksum)) {
+            return {};
+        }
     }
-    const auto ethernet = header_at<EthernetHeader>(frame, 0);
-    out.destination_is_multicast_mac = ethernet.destination.is_multicast();
-    if (ethernet.type.host() != kEtherTypeIpv4) {
-        return {};
-    }
-    out.l3_offset = sizeof(EthernetHeader);
-    return parse_ipv4(frame, out, ip_checksum);
+    return parse_any(frame, out, ip_checksum);
 }
 
 }  // namespace penstock::packet

@@ -11,7 +11,7 @@ bool has_valid_l4_checksum(ByteView frame, const Parsed& parsed) noexcept {
     if (parsed.key.protocol == Protocol::Udp) {
         const auto udp = load<UdpHeader>(frame.data() + parsed.l4_offset);
         if (udp.checksum.raw() == 0) {
-            return true;  // none was sent (RFC 768)
+            return true;  // none was sent (RFC 768); over IPv6 the parser has refused such a datagram
         }
         l4_bytes = udp.length.host();
     }
@@ -41,19 +41,19 @@ TcpHeader reset_for(const TcpHeader& tcp, uint16_t payload_bytes) noexcept {
 
 // Always fits: the packet that it replaces had both headers too.
 uint16_t make_reset(std::span<uint8_t> buffer, const Parsed& parsed) noexcept {
-    constexpr uint16_t kTotalBytes = sizeof(Ipv4Header) + sizeof(TcpHeader);
+    const uint16_t ip_header_bytes = answer_header_bytes(parsed.family);
     const IpAddr &source = parsed.key.destination, &destination = parsed.key.source;
     const auto payload_bytes = static_cast<uint16_t>(parsed.l3_offset + parsed.l3_length - parsed.payload_offset);
     TcpHeader rst = reset_for(load<TcpHeader>(buffer.data() + parsed.l4_offset), payload_bytes);
 
-    uint8_t* const rst_at = buffer.data() + parsed.l3_offset + sizeof(Ipv4Header);
+    uint8_t* const rst_at = buffer.data() + parsed.l3_offset + ip_header_bytes;
     store(rst_at, rst);
     rst.checksum =
         ChecksumSum().add_pseudo_header(source, destination, parsed.ip_protocol, sizeof rst).add(ByteView(rst_at, sizeof rst)).checksum();
     store(rst_at, rst);
-    store(buffer.data() + parsed.l3_offset, answer_header(source, destination, parsed.ip_protocol, 0, kTotalBytes));
+    store_answer_header(buffer.data() + parsed.l3_offset, source, destination, parsed.ip_protocol, 0, sizeof rst);
     exchange_ethernet(buffer);
-    return static_cast<uint16_t>(parsed.l3_offset + kTotalBytes);
+    return static_cast<uint16_t>(parsed.l3_offset + ip_header_bytes + sizeof rst);
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ AnswerResult make_reject(std::span<uint8_t> buffer, size_t frame_bytes, const Pa
     if (parsed.key.protocol == Protocol::Tcp) {
         return make_reset(buffer, parsed);
     }
-    return make_icmp_error(buffer, frame_bytes, parsed, kPortUnreachable, parsed.key.destination);
+    return make_icmp_error(buffer, frame_bytes, parsed, port_unreachable(parsed.family), parsed.key.destination);
 }
 
 }  // namespace penstock::packet

@@ -1,5 +1,5 @@
-// Refusing a flow aloud: a RST for TCP, ICMP port unreachable for UDP (REJ-002), built in the refused packet's own buffer and coming from
-// the address that the client asked for.
+// Refusing a flow aloud: a RST for TCP, ICMP or ICMPv6 port unreachable for UDP (REJ-002), built in the refused packet's own buffer and
+// coming from the address that the client asked for.
 #pragma once
 
 #include <cstddef>

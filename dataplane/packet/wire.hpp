@@ -55,6 +55,24 @@ struct Ipv6Header {
 };
 static_assert(sizeof(Ipv6Header) == 40 && offsetof(Ipv6Header, hop_limit) == 7 && offsetof(Ipv6Header, destination) == 24);
 
+// Headers that may follow an IPv6 header, by their number in its next_header (RFC 8200, 4). Every one that is walked over begins with the
+// same two bytes; `rest` is a routing header's type and segments left, or a fragment header's offset.
+struct Ipv6ExtensionHeader {
+    static constexpr uint8_t kHopByHop = 0, kRouting = 43, kFragment = 44, kDestinationOptions = 60;
+    static constexpr uint16_t kMoreFragments = 0x0001, kOffsetMask = 0xfff8;
+
+    uint8_t next_header = 0;
+    uint8_t units_behind_first = 0;  // of 8 bytes; reserved in a fragment header, which is one unit
+    Be16 rest;
+    Be32 more;
+
+    constexpr size_t bytes() const noexcept { return (size_t{units_behind_first} + 1) * 8; }
+    constexpr uint8_t routing_type() const noexcept { return static_cast<uint8_t>(rest.host() >> 8); }
+    constexpr uint8_t segments_left() const noexcept { return static_cast<uint8_t>(rest.host()); }
+    constexpr bool is_fragment() const noexcept { return (rest.host() & (kMoreFragments | kOffsetMask)) != 0; }
+};
+static_assert(sizeof(Ipv6ExtensionHeader) == 8);
+
 // RFC 9293, 3.1. Options follow where header_bytes() exceeds sizeof.
 struct TcpHeader {
     Be16 source_port;
@@ -80,7 +98,7 @@ struct UdpHeader {
 };
 static_assert(sizeof(UdpHeader) == 8 && offsetof(UdpHeader, checksum) == 6);
 
-// RFC 792; `rest` depends on the type.
+// RFC 792 and RFC 4443; `rest` depends on the type.
 struct IcmpHeader {
     uint8_t type = 0;
     uint8_t code = 0;

@@ -8,62 +8,61 @@ namespace {
 
 using packet::PacketKind;
 
-// A fragment carries no ports (or its rest would not), so it cannot be matched to a Service or a flow. What may be the host's own goes
-// there and is joined by Linux; what is addressed to a VIP ends here by name.
-void settle_fragment(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
-    const IpAddr& destination = burst.parsed[i].key.destination;
+// An Ethernet address in the upper six bytes of a word, for one comparison.
+PENSTOCK_ALWAYS_INLINE uint64_t word_of(const MacAddr& mac) noexcept {
+    return uint64_t{load<uint32_t>(mac.bytes.data())} << 16 | uint64_t{load<uint16_t>(mac.bytes.data() + 4)} << 48;
+}
+// The same from eight bytes of a frame, of which the last two are the next field's.
+PENSTOCK_ALWAYS_INLINE uint64_t mac_word_at(const uint8_t* frame) noexcept {
+    return load<uint64_t>(frame) << 16;
+}
+
+// No Service packet: what may be the host's own goes there. A fragment carries no ports (or its rest would not), so it cannot be matched to
+// a Service or a flow; Linux joins its own. ICMP and the rest are the host's too, unless only a Service has the address: then nobody may
+// answer for it.
+PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    burst.verdict[i] = Verdict::Punt;
+    if (parsed.kind != PacketKind::Fragment && parsed.kind != PacketKind::Ip) {
+        return;
+    }
     const config::Snapshot& snapshot = *ctx.snapshot;
-    if (snapshot.services->is_vip(destination) && !snapshot.routes->is_local(destination)) {
-        burst.drop(i, DropReason::Fragment);
-    } else {
-        burst.verdict[i] = Verdict::Punt;
+    if (snapshot.services->is_vip(parsed.key.destination) && !snapshot.routes->is_local(parsed.key.destination)) {
+        burst.drop(i, parsed.kind == PacketKind::Fragment ? DropReason::Fragment : DropReason::VipPortClosed);
     }
 }
 
 }  // namespace
 
 void classify(WorkerContext& ctx, Burst& burst) noexcept {
+    // Nearly always all of a burst come from one port.
+    NicPortId port;
+    uint64_t own = 0;
     for (uint32_t i = 0; i < burst.count; ++i) {
-        const ByteView frame(burst.data[i], burst.length[i]);
-        const MacAddr& own = ctx.ports[burst.arrival[i].port.value].mac;
+        const Arrival& arrival = burst.arrival[i];
+        if (arrival.port != port) [[unlikely]] {
+            port = arrival.port;
+            own = word_of(ctx.ports[port.value].mac);
+        }
+        const uint8_t* const frame = burst.data[i];
         packet::Parsed& parsed = burst.parsed[i];
-        const auto ip_checksum = burst.arrival[i].note.ip_checksum_checked ? packet::IpChecksum::KnownGood : packet::IpChecksum::Verify;
-        if (const packet::ParseResult result = packet::parse(frame, parsed, ip_checksum); !result) [[unlikely]] {
+        const auto ip_checksum = arrival.note.ip_checksum_checked ? packet::IpChecksum::KnownGood : packet::IpChecksum::Verify;
+        if (const packet::ParseResult result = packet::parse(ByteView(frame, burst.length[i]), parsed, ip_checksum); !result) [[unlikely]] {
             burst.drop(i, result.error());
             continue;
         }
         // The parser has checked that the Ethernet header is there.
-        const auto ethernet = load<packet::EthernetHeader>(frame.data());
-        if (ethernet.source == own) [[unlikely]] {
+        if (mac_word_at(frame + offsetof(packet::EthernetHeader, source)) == own) [[unlikely]] {
             burst.drop(i, DropReason::OwnSourceMac);
             continue;
         }
-        if (!parsed.destination_is_multicast_mac && ethernet.destination != own) [[unlikely]] {
+        if (mac_word_at(frame) != own && !parsed.destination_is_multicast_mac) [[unlikely]] {
             burst.drop(i, DropReason::WrongDestinationMac);
             continue;
         }
-        switch (parsed.kind) {
-            case PacketKind::Flow:
-                // A unicast packet in a multicast frame is never ours to translate (RFC 1122, 3.3.6).
-                burst.verdict[i] = parsed.destination_is_multicast_mac ? Verdict::Punt : Verdict::None;
-                break;
-            case PacketKind::Fragment:
-                settle_fragment(ctx, burst, i);
-                break;
-            case PacketKind::Ip: {
-                // ICMP and the rest: an address that only a Service has is not the host's to answer for.
-                const IpAddr& destination = parsed.key.destination;
-                const bool only_vip = ctx.snapshot->services->is_vip(destination) && !ctx.snapshot->routes->is_local(destination);
-                if (only_vip) {
-                    burst.drop(i, DropReason::VipPortClosed);
-                } else {
-                    burst.verdict[i] = Verdict::Punt;
-                }
-                break;
-            }
-            case PacketKind::Other:
-                burst.verdict[i] = Verdict::Punt;
-                break;
+        // A unicast packet in a multicast frame is never ours to translate (RFC 1122, 3.3.6).
+        if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) [[unlikely]] {
+            settle(ctx, burst, i);
         }
     }
 }

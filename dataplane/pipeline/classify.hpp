@@ -1,5 +1,5 @@
 // Stage 2: what is this packet? Parses each frame and settles those that no flow can claim: frames not for us, broken ones, and
-// everything that Linux handles (ARP, IPv6 for now, ICMP, multicast, fragments to the host).
+// everything that Linux handles (ARP, NDP, ICMP, multicast, fragments to the host).
 #pragma once
 
 #include "dataplane/pipeline/burst.hpp"

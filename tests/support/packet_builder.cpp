@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kEtherBytes = 14;
 constexpr uint16_t kDontFragment = 0x4000, kMoreFragments = 0x2000;
-constexpr uint8_t kTcp = 6, kUdp = 17, kIcmp = 1;
+constexpr uint8_t kTcp = 6, kUdp = 17, kIcmp = 1, kIcmpv6 = 58;
+constexpr uint8_t kHopByHop = 0, kRouting = 43, kFragment = 44, kDestinationOptions = 60;
 constexpr std::string_view kFlagLetters = "FSRPAUEC";  // bit 0 first
 
 void put16(std::vector<uint8_t>& to, size_t value) {
@@ -33,6 +34,18 @@ void put_v4(std::vector<uint8_t>& to, std::string_view text) {
     const Result<IpAddr> address = IpAddr::parse(text);
     PENSTOCK_CHECK(address.has_value() && address->is_v4());
     put(to, ByteView(address->bytes()).subspan(12));
+}
+void put_v6(std::vector<uint8_t>& to, std::string_view text) {
+    // IpAddr::parse refuses mapped addresses, and there must be tests that send them.
+    const bool is_mapped = text.starts_with("::ffff:") && text.find('.') != std::string_view::npos;
+    if (is_mapped) {
+        put(to, IpAddr::v4(0, 0, 0, 0).bytes());
+        to.resize(to.size() - 4);
+        return put_v4(to, text.substr(7));
+    }
+    const Result<IpAddr> address = IpAddr::parse(text);
+    PENSTOCK_CHECK(address.has_value() && !address->is_v4());
+    put(to, address->bytes());
 }
 void put_mac(std::vector<uint8_t>& to, std::string_view text) {
     const Result<MacAddr> mac = MacAddr::parse(text);
@@ -73,7 +86,30 @@ std::string in_hex(ByteView bytes) {
 
 // Where the transport's checksum field lies inside its header; 0 for a protocol without one here.
 size_t checksum_offset(uint8_t protocol) {
-    return protocol == kTcp ? 16 : protocol == kUdp ? 6 : 0;
+    return protocol == kTcp ? 16 : protocol == kUdp ? 6 : protocol == kIcmpv6 ? 2 : 0;
+}
+
+// What a transport checksum is about: the addresses, the transport's number, and its bytes.
+struct Summed {
+    ByteView addresses;
+    uint8_t protocol;
+    ByteView l4;
+};
+Summed summed_of(ByteView ip) {
+    if (ip[0] >> 4 == 4) {
+        const size_t header = size_t{ip[0] & 0x0fU} * 4;
+        const size_t total = size_t{ip[2]} << 8 | ip[3];
+        return {ip.subspan(12, 8), ip[9], ip.subspan(header, total - header)};
+    }
+    const size_t end = 40 + (size_t{ip[4]} << 8 | ip[5]);
+    size_t at = 40;
+    uint8_t number = ip[6];
+    while (number == kHopByHop || number == kRouting || number == kFragment || number == kDestinationOptions) {
+        const size_t bytes = number == kFragment ? 8 : (size_t{ip[at + 1]} + 1) * 8;
+        number = ip[at];
+        at += bytes;
+    }
+    return {ip.subspan(8, 32), number, ip.subspan(at, end - at)};
 }
 
 }  // namespace
@@ -88,20 +124,18 @@ uint16_t reference_checksum(ByteView bytes) {
 }
 
 uint16_t reference_l4_checksum(ByteView frame) {
-    const ByteView ip = frame.subspan(kEtherBytes);
-    const size_t header = size_t{ip[0] & 0x0fU} * 4;
-    const size_t total = size_t{ip[2]} << 8 | ip[3];
-    const uint8_t protocol = ip[9];
-    ByteView l4 = ip.subspan(header, total - header);
+    const auto [addresses, protocol, whole_l4] = summed_of(frame.subspan(kEtherBytes));
+    ByteView l4 = whole_l4;
     if (protocol == kUdp) {
         l4 = l4.first(size_t{l4[4]} << 8 | l4[5]);  // what lies behind a UDP datagram inside its IP packet is not summed
     }
     std::vector<uint8_t> summed;
-    put(summed, ip.subspan(12, 8));
+    put(summed, addresses);
     put16(summed, protocol);
-    put16(summed, l4.size());
+    put16(summed, l4.size());  // IPv6 has 32 bits for it, of which 16 are 0 here
+    const size_t l4_at = summed.size();
     put(summed, l4);
-    set16(summed, 12 + checksum_offset(protocol), 0);
+    set16(summed, l4_at + checksum_offset(protocol), 0);
     const uint16_t sum = reference_checksum(summed);
     return protocol == kUdp && sum == 0 ? 0xffff : sum;  // RFC 768
 }
@@ -130,7 +164,7 @@ PacketBuilder& PacketBuilder::ttl(uint8_t value) {
     return ip_.value().ttl = value, *this;
 }
 PacketBuilder& PacketBuilder::tos(uint8_t value) {
-    return ip_.value().tos = value, *this;
+    return (ip6_ ? ip6_->traffic_class : ip_.value().tos) = value, *this;
 }
 PacketBuilder& PacketBuilder::id(uint16_t value) {
     return ip_.value().id = value, *this;
@@ -149,13 +183,44 @@ PacketBuilder& PacketBuilder::options(std::vector<uint8_t> bytes) {
     return ip_.value().options = whole_words(std::move(bytes)), *this;
 }
 PacketBuilder& PacketBuilder::ip_protocol(uint8_t number) {
-    return ip_.value().protocol = number, *this;
+    return (ip6_ ? ip6_->protocol : ip_.value().protocol) = number, *this;
 }
 PacketBuilder& PacketBuilder::ip_total_length(uint16_t wrong) {
     return ip_.value().total_length = wrong, *this;
 }
 PacketBuilder& PacketBuilder::ip_checksum(uint16_t wrong) {
     return ip_.value().checksum = wrong, *this;
+}
+
+PacketBuilder& PacketBuilder::ipv6(std::string_view source, std::string_view destination) {
+    ip6_.emplace();
+    ip6_->source = source;
+    ip6_->destination = destination;
+    return *this;
+}
+PacketBuilder& PacketBuilder::hop_limit(uint8_t value) {
+    return ip6_.value().hop_limit = value, *this;
+}
+PacketBuilder& PacketBuilder::flow_label(uint32_t value) {
+    return ip6_.value().flow_label = value, *this;
+}
+PacketBuilder& PacketBuilder::payload_length(uint16_t wrong) {
+    return ip6_.value().payload_length = wrong, *this;
+}
+PacketBuilder& PacketBuilder::extension(uint8_t number, std::vector<uint8_t> behind) {
+    return ip6_.value().extensions.emplace_back(number, std::move(behind)), *this;
+}
+PacketBuilder& PacketBuilder::destination_options(uint8_t more_units) {
+    std::vector<uint8_t> behind(7 + size_t{more_units} * 8, 0);  // all Pad1
+    behind[0] = more_units;
+    return extension(kDestinationOptions, std::move(behind));
+}
+PacketBuilder& PacketBuilder::routing(uint8_t type, uint8_t segments_left) {
+    return extension(kRouting, {0, type, segments_left, 0, 0, 0, 0});
+}
+PacketBuilder& PacketBuilder::fragment(uint16_t units, bool more) {
+    const auto field = static_cast<uint16_t>(units << 3 | (more ? 1 : 0));
+    return extension(kFragment, {0, static_cast<uint8_t>(field >> 8), static_cast<uint8_t>(field), 0, 0, 0x12, 0x34});
 }
 
 PacketBuilder& PacketBuilder::tcp(uint16_t source_port, uint16_t destination_port, std::string_view flags) {
@@ -240,14 +305,47 @@ std::vector<uint8_t> PacketBuilder::build_l4() const {
     return l4;
 }
 
+uint8_t PacketBuilder::l4_number() const {
+    switch (l4_) {
+        case L4::Tcp:
+            return kTcp;
+        case L4::Udp:
+            return kUdp;
+        case L4::Icmp:
+            return ip6_ ? kIcmpv6 : kIcmp;
+        case L4::None:
+            return 255;
+    }
+    return 255;
+}
+
+void PacketBuilder::put_ipv6(std::vector<uint8_t>& frame, size_t l4_bytes) const {
+    const uint8_t protocol = ip6_->protocol.value_or(l4_number());
+    const auto& extensions = ip6_->extensions;
+    size_t payload = l4_bytes;
+    for (const auto& [number, behind] : extensions) {
+        payload += 1 + behind.size();
+    }
+    put32(frame, 0x6000'0000U | uint32_t{ip6_->traffic_class} << 20 | ip6_->flow_label);
+    put16(frame, ip6_->payload_length.value_or(static_cast<uint16_t>(payload)));
+    frame.push_back(extensions.empty() ? protocol : extensions.front().first);
+    frame.push_back(ip6_->hop_limit);
+    put_v6(frame, ip6_->source);
+    put_v6(frame, ip6_->destination);
+    for (size_t i = 0; i < extensions.size(); ++i) {
+        frame.push_back(i + 1 < extensions.size() ? extensions[i + 1].first : protocol);
+        put(frame, extensions[i].second);
+    }
+}
+
 std::vector<uint8_t> PacketBuilder::build() const {
     std::vector<uint8_t> frame;
     put_mac(frame, to_mac_);
     put_mac(frame, from_mac_);
-    put16(frame, ether_type_.value_or(ip_ ? 0x0800 : 0xffff));
+    put16(frame, ether_type_.value_or(ip_ ? 0x0800 : ip6_ ? 0x86dd : 0xffff));
     std::vector<uint8_t> l4 = build_l4();
     if (ip_) {
-        const uint8_t protocol = ip_->protocol.value_or(l4_ == L4::Tcp ? kTcp : l4_ == L4::Udp ? kUdp : l4_ == L4::Icmp ? kIcmp : 255);
+        const uint8_t protocol = ip_->protocol.value_or(l4_number());
         const size_t header = 20 + ip_->options.size();
         put16(frame, ((0x40 | header / 4) << 8) | ip_->tos);
         put16(frame, ip_->total_length.value_or(static_cast<uint16_t>(header + l4.size())));
@@ -260,16 +358,20 @@ std::vector<uint8_t> PacketBuilder::build() const {
         put(frame, ip_->options);
         set16(frame, kEtherBytes + 10, ip_->checksum.value_or(reference_checksum(ByteView(frame).subspan(kEtherBytes))));
     }
+    if (ip6_) {
+        put_ipv6(frame, l4.size());
+    }
     const size_t l4_offset = frame.size();
     put(frame, l4);
     const size_t udp_bytes = udp_length_.value_or(static_cast<uint16_t>(l4.size()));
     const size_t field = l4_ == L4::Tcp ? 16 : l4_ == L4::Udp ? 6 : 2;
+    // A test that lies about a length so that bytes are missing gets no sum: there is no right one.
+    const bool has_whole_l4 = (ip_ && !ip_->total_length) || (ip6_ && !ip6_->payload_length && !ip6_->protocol);
     if (l4_checksum_) {
         set16(frame, l4_offset + field, *l4_checksum_);
-    } else if (l4_ == L4::Icmp) {
+    } else if (l4_ == L4::Icmp && !ip6_) {
         set16(frame, l4_offset + field, reference_checksum(l4));
-    } else if (ip_ && l4_ != L4::None && !ip_->total_length && udp_bytes >= 8 && udp_bytes <= l4.size()) {
-        // A test that lies about a length so that bytes are missing gets no sum: there is no right one.
+    } else if (l4_ != L4::None && has_whole_l4 && (l4_ != L4::Udp || (udp_bytes >= 8 && udp_bytes <= l4.size()))) {
         set16(frame, l4_offset + field, reference_l4_checksum(frame));
     }
     if (frame.size() < pad_to_) {
@@ -279,6 +381,9 @@ std::vector<uint8_t> PacketBuilder::build() const {
 }
 
 std::string PacketBuilder::to_scapy() const {
+    if (ip6_) {
+        return test::to_scapy(build());  // the layers of extension headers are not worth a second spelling
+    }
     std::string text = "Ether(src=\"" + from_mac_ + "\", dst=\"" + to_mac_ + "\"";
     if (ether_type_) {
         text += ", type=" + std::to_string(*ether_type_);

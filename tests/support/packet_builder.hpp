@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dataplane/base/bytes.hpp"
@@ -18,7 +19,7 @@ namespace penstock::test {
 
 // RFC 1071 in its simplest form, over any bytes; the value as it would be written in host order.
 [[nodiscard]] uint16_t reference_checksum(ByteView bytes);
-// The TCP or UDP checksum that the IPv4 packet in `frame` (IP header at byte 14) should carry; its own checksum field counts as 0.
+// The TCP, UDP or ICMPv6 checksum that the IP packet in `frame` (IP header at byte 14) should carry; its own checksum field counts as 0.
 [[nodiscard]] uint16_t reference_l4_checksum(ByteView frame);
 
 // A scapy line for any frame: Ether(bytes.fromhex("...")). For failures, where only the bytes are left.
@@ -33,6 +34,14 @@ struct Ipv4Fields {
     std::optional<uint8_t> protocol;
     std::optional<uint16_t> total_length, checksum;
 };
+struct Ipv6Fields {
+    std::string source, destination;
+    uint8_t hop_limit = 64, traffic_class = 0;
+    uint32_t flow_label = 0;
+    std::vector<std::pair<uint8_t, std::vector<uint8_t>>> extensions;  // number, bytes behind the next header's number
+    std::optional<uint8_t> protocol;
+    std::optional<uint16_t> payload_length;
+};
 }  // namespace detail
 
 class PacketBuilder {
@@ -40,7 +49,7 @@ class PacketBuilder {
     // Ethernet. Both default to locally administered addresses, 02:00:00:00:00:01 -> 02:00:00:00:00:02.
     PacketBuilder& from_mac(std::string_view mac);
     PacketBuilder& to_mac(std::string_view mac);
-    PacketBuilder& ether_type(uint16_t type);  // default: 0x0800 once ipv4() was called, else 0xffff
+    PacketBuilder& ether_type(uint16_t type);  // default: 0x0800 once ipv4() was called, 0x86dd once ipv6() was, else 0xffff
 
     // IPv4; the other setters of this group describe its header.
     PacketBuilder& ipv4(std::string_view source, std::string_view destination);
@@ -55,6 +64,18 @@ class PacketBuilder {
     PacketBuilder& ip_total_length(uint16_t wrong);
     PacketBuilder& ip_checksum(uint16_t wrong);
 
+    // IPv6; the other setters of this group describe its headers, and ip_protocol() and tos() (the traffic class) count for it as well.
+    PacketBuilder& ipv6(std::string_view source, std::string_view destination);
+    PacketBuilder& hop_limit(uint8_t value);
+    PacketBuilder& flow_label(uint32_t value);
+    PacketBuilder& payload_length(uint16_t wrong);
+    // Extension headers, in order. `behind` is all of one but its first byte, the next header's number.
+    PacketBuilder& extension(uint8_t number, std::vector<uint8_t> behind);
+    PacketBuilder& hop_by_hop() { return extension(0, {0, 1, 4, 0, 0, 0, 0}); }  // one PadN, as for the other options
+    PacketBuilder& destination_options(uint8_t more_units = 0);
+    PacketBuilder& routing(uint8_t type, uint8_t segments_left);
+    PacketBuilder& fragment(uint16_t units_of_8_bytes, bool more);
+
     // Transport; one of them. `flags` in scapy's letters: FSRPAUEC.
     PacketBuilder& tcp(uint16_t source_port, uint16_t destination_port, std::string_view flags = "A");
     PacketBuilder& seq(uint32_t value);
@@ -63,8 +84,8 @@ class PacketBuilder {
     PacketBuilder& tcp_options(std::vector<uint8_t> bytes);  // padded to a whole word with end-of-list
     PacketBuilder& udp(uint16_t source_port, uint16_t destination_port);
     PacketBuilder& udp_length(uint16_t value);  // shorter than the payload: what follows lies behind the datagram, unsummed
-    PacketBuilder& icmp(uint8_t type, uint8_t code, uint32_t rest = 0);
-    PacketBuilder& l4_checksum(uint16_t wrong);  // for UDP, 0 means: none sent
+    PacketBuilder& icmp(uint8_t type, uint8_t code, uint32_t rest = 0);  // ICMPv6 over IPv6
+    PacketBuilder& l4_checksum(uint16_t wrong);                          // for UDP, 0 means: none sent
 
     PacketBuilder& payload(std::string_view text);
     PacketBuilder& payload(std::vector<uint8_t> bytes);
@@ -77,10 +98,13 @@ class PacketBuilder {
  private:
     enum class L4 : uint8_t { None, Tcp, Udp, Icmp };
     [[nodiscard]] std::vector<uint8_t> build_l4() const;
+    [[nodiscard]] uint8_t l4_number() const;
+    void put_ipv6(std::vector<uint8_t>& frame, size_t l4_bytes) const;
 
     std::string from_mac_ = "02:00:00:00:00:01", to_mac_ = "02:00:00:00:00:02";
     std::optional<uint16_t> ether_type_;
     std::optional<detail::Ipv4Fields> ip_;
+    std::optional<detail::Ipv6Fields> ip6_;
     L4 l4_ = L4::None;
     uint16_t source_port_ = 0, destination_port_ = 0, window_ = 8192;
     uint32_t seq_ = 0, ack_ = 0, icmp_rest_ = 0;

@@ -162,6 +162,61 @@ TEST(Reject, NeverAnswers_REJ002) {
     }
 }
 
+PacketBuilder to_vip6() {
+    return eth().ipv6("2001:db8::1", "2001:db8:80::10").hop_by_hop().flow_label(7);
+}
+PacketBuilder answer6() {
+    return eth().from_mac("02:00:00:00:00:02").to_mac("02:00:00:00:00:01").ipv6("2001:db8:80::10", "2001:db8::1").hop_limit(64);
+}
+
+TEST(Reset, OverIpv6_REJ002) {
+    const Rejected syn = reject(to_vip6().tcp(40000, 80, "S").seq(1000).payload("12345").pad_to(120), 0);
+    ASSERT_TRUE(syn.result.has_value());
+    EXPECT_TRUE(same_frame(syn.frame, answer6().tcp(80, 40000, "RA").seq(0).ack(1006).window(0).build()));
+    const Rejected ack = reject(eth().ipv6("2001:db8::1", "2001:db8:80::10").tcp(40000, 80, "A").ack(77), 0);
+    ASSERT_TRUE(ack.result.has_value());
+    EXPECT_TRUE(same_frame(ack.frame, answer6().tcp(80, 40000, "R").seq(77).ack(0).window(0).build()));
+}
+
+TEST(Unreachable, OverIpv6QuotesTheWholeDatagramWithItsExtensionHeaders_REJ002) {
+    const PacketBuilder query = to_vip6().hop_limit(7).udp(5353, 53).payload("who?");
+    const Rejected rejected = reject(PacketBuilder(query).pad_to(100));
+    ASSERT_TRUE(rejected.result.has_value());
+    EXPECT_TRUE(same_frame(rejected.frame, answer6().tos(0xc0).icmp(1, 4).payload(ip_bytes(query, 1500)).build()));
+}
+
+// RFC 4443, 2.4 c: as much as fits into the smallest IPv6 MTU; 48 bytes of it are our own headers.
+TEST(Unreachable, LengthsAroundTheLongestQuoteOverIpv6) {
+    for (const size_t ip_total : {1231U, 1232U, 1233U, 1500U}) {
+        const PacketBuilder query =
+            eth().ipv6("2001:db8::1", "2001:db8:80::10").udp(5353, 53).payload(std::vector<uint8_t>(ip_total - 48, 'x'));
+        const Rejected rejected = reject(query);
+        ASSERT_TRUE(rejected.result.has_value());
+        EXPECT_EQ(*rejected.result, 14 + std::min<size_t>(1280, ip_total + 48));
+        EXPECT_TRUE(same_frame(rejected.frame, answer6().tos(0xc0).icmp(1, 4).payload(ip_bytes(query, 1232)).build()));
+    }
+}
+
+// What must be quoted is all headers and 8 bytes behind them; extension headers can be longer than an error may be.
+TEST(Unreachable, OverIpv6NeedsRoomForAllHeaders) {
+    const auto query = [](uint8_t units) { return eth().ipv6("2001:db8::1", "2001:db8:80::10").destination_options(units).udp(5353, 53); };
+    EXPECT_TRUE(reject(query(147)).result.has_value());  // 40 + 1184 + 8 = 1232
+    const Rejected too_long = reject(query(148));
+    ASSERT_FALSE(too_long.result.has_value());
+    EXPECT_EQ(too_long.result.error(), DropReason::RejectNotAllowed);
+}
+
+TEST(Reject, NeverAnswersOverIpv6_REJ002) {
+    for (const PacketBuilder& packet : {to_vip6().tcp(40000, 80, "R"), to_vip6().to_mac("33:33:00:00:00:01").udp(1, 2),
+                                        to_vip6().icmp(128, 0), to_vip6().fragment(0, true).udp(1, 2).payload("12345678")}) {
+        const Rejected rejected = reject(packet);
+        ASSERT_FALSE(rejected.result.has_value()) << packet.to_scapy();
+        EXPECT_EQ(rejected.result.error(), DropReason::RejectNotAllowed);
+    }
+    EXPECT_EQ(reject(to_vip6().tcp(40000, 80, "S").l4_checksum(0x1234)).result.error(), DropReason::BadL4Checksum);
+    EXPECT_EQ(reject(to_vip6().udp(5353, 53).l4_checksum(0x1234)).result.error(), DropReason::BadL4Checksum);
+}
+
 // One bit anywhere under the checksum, flipped on the way: no answer, or the packet is no flow any more.
 TEST(Reject, SeesEveryFlippedBit) {
     for (const PacketBuilder& packet : {to_vip().tcp(40000, 80, "S").payload("odd"), to_vip().udp(40000, 53).payload("odd")}) {
