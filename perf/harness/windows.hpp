@@ -27,6 +27,11 @@ class BurstClock {
         cycles_ += cycles > empty_span_cycles() ? cycles - empty_span_cycles() : 1;
         operations_ += operations;
     }
+    // A sum that other clocks took.
+    void add_all(uint64_t cycles, uint64_t operations) noexcept {
+        cycles_ += cycles;
+        operations_ += operations;
+    }
     [[nodiscard]] uint64_t cycles() const noexcept { return cycles_; }
     [[nodiscard]] uint64_t operations() const noexcept { return operations_; }
     [[nodiscard]] double per_operation() const noexcept {
