@@ -12,6 +12,7 @@ from lab import network as net
 
 SERVICES = 16
 ENDPOINTS_PER_SERVICE = 8
+TWINS = (("uplink0", "10.80.1.1/24", "02:00:00:00:00:0a"), ("cluster0", "10.80.2.1/24", "02:00:00:00:00:0b"))
 ROUTER = ("10.80.1.2", "02:00:00:00:01:02")
 ENDPOINT_MAC = "02:00:00:00:02:02"
 SNAT_ADDRESSES = ("192.0.2.1", "192.0.2.2")
@@ -88,10 +89,9 @@ class Gateway(gw.Gateway):
                  "--worker-cores", str(self._worker_cpu), "--connections", str(self._connections)]
         for address in SNAT_ADDRESSES:
             words += ["--snat-address", address]
-        for i, (_, twin, address) in enumerate(gw.PORTS):
-            mac = ("02:00:00:00:00:0a", "02:00:00:00:00:0b")[i]
+        for i, (twin, address, mac) in enumerate(TWINS):
             words += ["--port", f"device=net_memif{i},role=server,socket-abstract=no,socket={self.wire(twin)},rsize={self._ring},mac={mac};"
-                                f"twin={twin};address={address}/24"]
+                                f"twin={twin};address={address}"]
         return words
 
     def start_daemon(self):
@@ -110,8 +110,8 @@ class Gateway(gw.Gateway):
         return found
 
     def preemptions(self):
-        """How often the kernel has taken the worker's CPU away from it, and half of what makes a trial on a shared machine worthless."""
-        tasks = f"/proc/{self.daemon_pid()}/task"
+        """How often the kernel has taken the worker's CPU away from it."""
+        tasks = f"/proc/{self.daemon.pid}/task"  # `ip netns exec` and `nice` become the program they start
         total = 0
         for task in os.listdir(tasks):
             with open(f"{tasks}/{task}/status") as status:
@@ -119,10 +119,6 @@ class Gateway(gw.Gateway):
             if fields["Cpus_allowed_list"] == str(self._worker_cpu):
                 total += int(fields["nonvoluntary_ctxt_switches"])
         return total
-
-    def daemon_pid(self):
-        """Of penstockd itself: `ip netns exec` and `nice` become the program they start, so it is our child."""
-        return self.daemon.pid
 
 
 class Generator:
