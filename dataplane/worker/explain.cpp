@@ -49,15 +49,28 @@ class Teller {
         step("receive", "NicPort " + std::to_string(query_.port.value) + " takes " + query_.key.to_string() + " into worker " +
                             std::to_string(query_.receiver.value) + "'s burst; configuration generation " +
                             std::to_string(snapshot_.generation));
-        if (!query_.key.destination.is_v4()) {
-            step("classify", "IPv6 is not translated yet: Linux decides");
-            return decide("punt");
-        }
+        const IpAddr& source = query_.key.source;
+        const IpAddr& destination = query_.key.destination;
         if (query_.key.protocol == Protocol::Sctp) {
-            step("classify", "SCTP is not translated yet: Linux decides, unless the address is only a Service's");
-            return decide("punt");
+            return settle("SCTP is not translated yet");
         }
-        step("classify", "a whole IPv4 packet with a complete header that may belong to a flow");
+        // RFC 4291, 2.5.6. Over IPv4 only the host's own stack cares.
+        if (!destination.is_v4() && (source.is_link_local() || destination.is_link_local())) {
+            return settle("a packet with a link-local address is not forwarded");
+        }
+        step("classify",
+             "a whole " + std::string(to_string(destination.family())) + " packet with a complete header that may belong to a flow");
+    }
+
+    // What cannot be a flow is Linux's, unless only a Service has the address.
+    void settle(const std::string& finding) {
+        const IpAddr& destination = query_.key.destination;
+        if (snapshot_.services->is_vip(destination) && !snapshot_.routes->is_local(destination)) {
+            step("classify", finding + ", and the address is only a Service's");
+            return drop(DropReason::VipPortClosed);
+        }
+        step("classify", finding + ": Linux decides");
+        decide("punt");
     }
 
     void owner() {
@@ -113,10 +126,11 @@ class Teller {
                 step("admit", std::string("dropped: ") + std::string(text_of(admission.reason).meaning));
                 return drop(admission.reason);
             case pipeline::Admission::Kind::Reject:
-                step("admit", admission.set == nullptr ? "rejected with RST: TCP in mid-stream without a connection"
-                              : query_.key.protocol == Protocol::Tcp
-                                  ? "rejected with RST: the Service has no usable endpoint"
-                                  : "rejected with ICMP port unreachable: the Service has no usable endpoint");
+                step("admit", admission.set == nullptr               ? "rejected with RST: TCP in mid-stream without a connection"
+                              : query_.key.protocol == Protocol::Tcp ? "rejected with RST: the Service has no usable endpoint"
+                              : query_.key.destination.is_v4()
+                                  ? "rejected with ICMP port unreachable: the Service has no usable endpoint"
+                                  : "rejected with ICMPv6 port unreachable: the Service has no usable endpoint");
                 return decide("reject");
             case pipeline::Admission::Kind::Open:
                 break;
