@@ -7,7 +7,7 @@ import time
 from . import network as net
 
 ALLOWED_EXTERNAL_CIDRS = ",".join(net.EXTERNAL_RANGES)
-PORTS = (("gw-up", "uplink0", net.UPLINK), ("gw-cl", "cluster0", net.CLUSTER))
+PORTS = (("gw-up", "uplink0", f"{net.UPLINK}/24,{net.UPLINK6}/64"), ("gw-cl", "cluster0", f"{net.CLUSTER}/24,{net.CLUSTER6}/64"))
 
 
 class Gateway:
@@ -37,8 +37,8 @@ class Gateway:
         words = [self.program("penstockd"), "--listen", self.address, "--state-file", self.state_file, "--mode", "node",
                  "--gateway-name", "edge-1", "--node-name", "edge-1", "--memory-mb", str(self.memory_mb), "--main-core", str(cores_allowed()[0]),
                  "--worker-cores", cores]
-        for i, (interface, twin, address) in enumerate(PORTS):
-            words += ["--port", f"device=net_{self._driver}{i},iface={interface};twin={twin};address={address}/24"]
+        for i, (interface, twin, addresses) in enumerate(PORTS):
+            words += ["--port", f"device=net_{self._driver}{i},iface={interface};twin={twin};address={addresses}"]
         return words + self.more_options
 
     def sync_words(self, manifests):

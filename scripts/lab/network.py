@@ -1,18 +1,30 @@
 """client ---- gw-up | gateway | gw-cl ---- switch (a bridge) ---- backend-1, backend-2, backend-3      each box a network namespace
 
 The gateway's two veth ends carry no addresses: penstockd drives them, and the addresses live on the twins it makes (uplink0 and cluster0).
-Its kernel forwards nothing and translates nothing, so whatever reaches a backend went through penstockd.
+Its kernel forwards nothing and translates nothing, so whatever reaches a backend went through penstockd. Everyone but the
+switch has an address of each family.
 """
 import contextlib
 import ctypes
 import os
+import socket
 import subprocess
 
 CLIENT = "10.80.1.2"
 UPLINK = "10.80.1.1"
 CLUSTER = "10.80.2.1"
-EXTERNAL_RANGES = ("80.11.12.0/24", "203.0.113.0/24")  # routed to the gateway by the client
 BACKENDS = {f"backend-{i}": f"10.80.2.{10 + i}" for i in (1, 2, 3)}
+
+CLIENT6 = "fd00:80:1::2"
+UPLINK6 = "fd00:80:1::1"
+CLUSTER6 = "fd00:80:2::1"
+BACKENDS6 = {f"backend-{i}": f"fd00:80:2::{10 + i}" for i in (1, 2, 3)}
+
+# Routed to the gateway by the client.
+EXTERNAL_RANGES = {"80.11.12.0/24": UPLINK, "203.0.113.0/24": UPLINK, "2001:db8:80::/48": UPLINK6, "2001:db8:203::/48": UPLINK6}
+
+# Whatever IPv6 says by itself would be a frame that no test asked for, and whatever it waits for would be a second lost.
+_QUIET_IPV6 = {"accept_ra": 0, "autoconf": 0, "router_solicitations": 0, "accept_dad": 0, "dad_transmits": 0}
 
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -20,6 +32,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 class CommandFailed(Exception):
     pass
+
+
+def family_of(address):
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def bracketed(address):
+    """As it stands before a port, or in a URL."""
+    return f"[{address}]" if ":" in address else address
 
 
 def command(*words, stdin=None):
@@ -61,21 +82,24 @@ class Network:
             self._run.record("netns", name=self.namespace(role))
             command("ip", "netns", "add", self.namespace(role))
             self.ip(role, "link set lo up")
-            # IPv6 off before any interface exists: its announcements would be frames that no test asked for.
-            self.sysctl(role, "ipv6/conf/all/disable_ipv6", 1)
-            self.sysctl(role, "ipv6/conf/default/disable_ipv6", 1)
+            # Before any interface exists. The gateway's veth ends and the switch have no use for IPv6; the twins get it with their addresses.
+            for key, value in _QUIET_IPV6.items():
+                self.sysctl(role, f"ipv6/conf/default/{key}", value)
+            if role in ("gateway", "switch"):
+                self.sysctl(role, "ipv6/conf/default/disable_ipv6", 1)
         self.sysctl("gateway", "ipv4/ip_forward", 0)
 
-        self.ip("switch", "link add br0 type bridge\nlink set br0 up")
+        self.ip("switch", "link add br0 type bridge mcast_snooping 0\nlink set br0 up")
         self._join("gateway", "gw-up", "client", "eth0")
         self._join("gateway", "gw-cl", "switch", "to-gateway")
-        self.ip("client", f"address add {CLIENT}/24 dev eth0")
-        for network in EXTERNAL_RANGES:
-            self.ip("client", f"route add {network} via {UPLINK}")
+        self.ip("client", f"address add {CLIENT}/24 dev eth0\naddress add {CLIENT6}/64 dev eth0")
+        for network, gateway in EXTERNAL_RANGES.items():
+            self.ip("client", f"route add {network} via {gateway}")
         for role, address in BACKENDS.items():
             self._join(role, "eth0", "switch", f"to-{role}")
             # The way back through the gateway is what lets a backend see the client's own address (externalTrafficPolicy Local).
-            self.ip(role, f"address add {address}/24 dev eth0\nroute add default via {CLUSTER}")
+            self.ip(role, f"address add {address}/24 dev eth0\nroute add default via {CLUSTER}\n"
+                          f"address add {BACKENDS6[role]}/64 dev eth0\nroute add ::/0 via {CLUSTER6}")
         for port in ("to-gateway", *(f"to-{role}" for role in BACKENDS)):
             self.ip("switch", f"link set {port} master br0")
 

@@ -20,6 +20,7 @@ FRONTENDS = (
     traffic.Frontend("NodePort", "default/web-node:http/tcp", "tcp", net.UPLINK, 30080),
     # Policy Local: of the three endpoints only the one on this node, edge-1, may be used.
     traffic.Frontend("ExternalIP, Local", "default/web-local:http/tcp", "tcp", "80.11.12.10", 8080, reaches=("backend-1",)),
+    traffic.Frontend("ExternalIP, IPv6", "default/web-dual:http/tcp", "tcp", "2001:db8:80::20", 80),
     traffic.Frontend("ExternalIP", "default/echo:echo/udp", "udp", "80.11.12.10", 5353),
     traffic.Frontend("LoadBalancer", "default/echo:echo/udp", "udp", "203.0.113.20", 5353),
     traffic.Frontend("NodePort", "default/echo:echo/udp", "udp", net.UPLINK, 30053),

@@ -17,6 +17,7 @@ http {{
     client_body_temp_path {dir}/t1; proxy_temp_path {dir}/t2; fastcgi_temp_path {dir}/t3; uwsgi_temp_path {dir}/t4; scgi_temp_path {dir}/t5;
     server {{
         listen {port} backlog=4096;
+        listen [::]:{port} backlog=4096;
         default_type text/plain;
         add_header X-Backend {name} always;
         location = / {{ return 200 "{name}\\n"; }}

@@ -10,7 +10,7 @@ import select
 import socket
 import time
 
-from .network import BACKENDS, inside
+from .network import BACKENDS, bracketed, family_of, inside
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Frontend:
     reaches: tuple = tuple(BACKENDS)  # backends that must all get something, and no other
 
     def __str__(self):
-        return f"{self.title} {self.protocol} {self.address}:{self.port}"
+        return f"{self.title} {self.protocol} {bracketed(self.address)}:{self.port}"
 
 
 @dataclasses.dataclass
@@ -42,19 +42,20 @@ class ClientCounters:
         self._frontends = list(frontends)
         rules = []
         for i, frontend in enumerate(self._frontends):
+            ip = "ip6" if family_of(frontend.address) == socket.AF_INET6 else "ip"
             match = f"{frontend.protocol} %sport {frontend.port} counter"
-            rules += [f"add rule ip lab sent ip daddr {frontend.address} {match % 'd'} comment \"{i}\"",
-                      f"add rule ip lab received ip saddr {frontend.address} {match % 's'} comment \"{i}\""]
-        chains = ["add table ip lab", "delete table ip lab", "add table ip lab",
-                  "add chain ip lab sent { type filter hook postrouting priority 0; }",
-                  "add chain ip lab received { type filter hook prerouting priority 0; }"]
+            rules += [f"add rule inet lab sent {ip} daddr {frontend.address} {match % 'd'} comment \"{i}\"",
+                      f"add rule inet lab received {ip} saddr {frontend.address} {match % 's'} comment \"{i}\""]
+        chains = ["add table inet lab", "delete table inet lab", "add table inet lab",
+                  "add chain inet lab sent { type filter hook postrouting priority 0; }",
+                  "add chain inet lab received { type filter hook prerouting priority 0; }"]
         loaded = network.run("client", "nft", "-f", "-", stdin="\n".join(chains + rules) + "\n")
         if loaded.returncode != 0:
             raise RuntimeError(f"nft in the client's namespace: {loaded.stderr.strip()}")
 
     def read(self):
         """{frontend: (sent, received)} in packets since this object was made."""
-        listed = json.loads(self._network.run("client", "nft", "-j", "list", "table", "ip", "lab").stdout)
+        listed = json.loads(self._network.run("client", "nft", "-j", "list", "table", "inet", "lab").stdout)
         packets = {}
         for rule in (entry["rule"] for entry in listed["nftables"] if "rule" in entry):
             count = next(part["counter"]["packets"] for part in rule["expr"] if "counter" in part)
@@ -76,7 +77,7 @@ def _http_round(network, frontend, first, last, at_once, outcome):
     done = network.run("client", "curl", "--silent", "--parallel", "--parallel-max", str(at_once), "--max-time", "5",
                        "--header", "Connection: close", "--output", "/dev/null",
                        "--write-out", "%{num_connects} %{http_code} %header{x-backend} %{errormsg}\n",
-                       f"http://{frontend.address}:{frontend.port}/?[{first}-{last}]", timeout_s=60)
+                       f"http://{bracketed(frontend.address)}:{frontend.port}/?[{first}-{last}]", timeout_s=60)
     for line in done.stdout.splitlines():
         connects, code, rest = line.split(" ", 2)
         backend, _, error = rest.partition(" ")
@@ -99,7 +100,7 @@ def udp(network, frontend, datagrams, at_once=16, patience_s=2.0):
             for first in range(0, datagrams, at_once):
                 waiting = {}
                 for i in range(first, min(first + at_once, datagrams)):
-                    client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                    client = socket.socket(family_of(frontend.address), socket.SOCK_DGRAM)
                     sockets.append(client)
                     payload = f"datagram-{i}".encode()
                     outcome.requests += 1

@@ -11,13 +11,16 @@ import manifests
 from lab import gateway as gw
 from lab import network as net
 from lab import servers, state
-from lab.network import inside
+from lab.network import family_of, inside
 
 # Where clients find the services of the cases.
 VIP = "80.11.12.10"
 VIP2 = "80.11.12.11"
 LB_IP = "203.0.113.20"
 NODE_PORT = 30080
+VIP_6 = "2001:db8:80::10"
+VIP2_6 = "2001:db8:80::11"
+LB_IP_6 = "2001:db8:203::20"
 
 
 class Skip(Exception):
@@ -121,7 +124,7 @@ class Lab:
 
     def udp_socket(self, address, port, timeout_s=2.0):
         with inside(self.network.namespace("client")):
-            client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            client = socket.socket(family_of(address), socket.SOCK_DGRAM)
         client.settimeout(timeout_s)
         client.connect((address, port))
         return client
@@ -136,7 +139,7 @@ class Lab:
     def connection_outcome(self, address, port, timeout_s=1.0):
         """"open", "refused", "silence" or the kernel's word for an ICMP error: what a client's connect() meets."""
         with inside(self.network.namespace("client")):
-            client = socket.socket()
+            client = socket.socket(family_of(address))
         client.settimeout(timeout_s)
         try:
             client.connect((address, port))

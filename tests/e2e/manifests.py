@@ -2,14 +2,16 @@
 import json
 import zlib
 
-from lab.network import BACKENDS
+from lab.network import BACKENDS, BACKENDS6
 
 
 def service(name, port=80, *, protocol="TCP", target_port=9376, external_ips=(), ingress_ips=(), node_port=None, policy="Cluster",
-            source_ranges=(), annotations=None):
+            source_ranges=(), annotations=None, families=("IPv4",)):
     kind = "LoadBalancer" if ingress_ips else "NodePort" if node_port else "ClusterIP"
     digest = zlib.crc32(name.encode())
-    spec = {"type": kind, "clusterIP": f"10.96.{digest >> 8 & 255}.{digest & 255}",
+    cluster_ips = {"IPv4": f"10.96.{digest >> 8 & 255}.{digest & 255}", "IPv6": f"fd00:96::{digest & 65535:x}"}
+    spec = {"type": kind, "clusterIP": cluster_ips[families[0]], "clusterIPs": [cluster_ips[family] for family in families],
+            "ipFamilies": list(families),
             "ports": [{"port": port, "protocol": protocol, "targetPort": target_port, **({"nodePort": node_port} if node_port else {})}]}
     if external_ips:
         spec["externalIPs"] = list(external_ips)
@@ -24,12 +26,14 @@ def service(name, port=80, *, protocol="TCP", target_port=9376, external_ips=(),
     return made
 
 
-def endpoints(service_name, backends=tuple(BACKENDS), *, port=9376, protocol="TCP", node="edge-1"):
-    """The EndpointSlice of a Service: these backends, all on one node."""
-    return {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-            "metadata": {"name": f"{service_name}-1", "namespace": "default", "labels": {"kubernetes.io/service-name": service_name}},
+def endpoints(service_name, backends=tuple(BACKENDS), *, port=9376, protocol="TCP", node="edge-1", family="IPv4"):
+    """The EndpointSlice of a Service in one family: these backends, all on one node."""
+    addresses = {"IPv4": BACKENDS, "IPv6": BACKENDS6}[family]
+    return {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": family,
+            "metadata": {"name": f"{service_name}-{family.lower()}", "namespace": "default",
+                         "labels": {"kubernetes.io/service-name": service_name}},
             "ports": [{"name": "", "port": port, "protocol": protocol}],
-            "endpoints": [{"addresses": [BACKENDS[name]], "conditions": {"ready": True}, "nodeName": node} for name in backends]}
+            "endpoints": [{"addresses": [addresses[name]], "conditions": {"ready": True}, "nodeName": node} for name in backends]}
 
 
 def text_of(objects):

@@ -19,7 +19,7 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(os.path.dirname(HERE)), "scri
 from fixture import Lab, Skip, all_cases  # noqa: E402
 from lab import state  # noqa: E402
 
-import changes_cases, drop_cases, fail_static_cases, forwarding_cases, linux_cases, management_cases  # noqa: E402,E401,F401
+import changes_cases, drop_cases, fail_static_cases, forwarding_cases, ipv6_cases, linux_cases, management_cases  # noqa: E402,E401,F401
 import policy_cases, snat_cases, start_cases  # noqa: E402,E401,F401
 
 CASE_TIMEOUT_S = 120

@@ -49,6 +49,15 @@ def a_start_after_kill_9_works(lab):
     equal(lab.get().status, 200, "status")
 
 
+@case(workers=(2,))
+def a_worker_without_a_snat_port_is_refused_by_name_NAT002(lab):
+    lab.network.build()
+    lab.gateway.more_options = ["--snat-ports", "20032-20095"]  # one block of 64, which is worker 1's
+    started = lab.network.run("gateway", *lab.gateway.daemon_words(), timeout_s=20)
+    equal(started.returncode, 1, "exit code")
+    check("--snat-ports: 20032-20095 leaves worker 0 without a port" in started.stderr, f"what it says:\n{started.stderr}")
+
+
 def second_start(lab, words):
     began = time.monotonic()
     second = lab.network.run("gateway", *words, timeout_s=20)
