@@ -28,6 +28,8 @@ PacketBuilder to_client() {
     return eth().from_mac(kUpMac.to_string()).to_mac(kClientMac.to_string());
 }
 
+constexpr const char* kVip6 = "2001:db8:80::10";
+
 struct DropCase {
     const char* name;
     DropReason reason;
@@ -49,8 +51,12 @@ TEST(Drops, EachHasItsReason) {
     elsewhere.name = "elsewhere";
     elsewhere.frontends = {{kVip, 82}};
     elsewhere.when_empty = lb::EmptyAction::DropNoLocal;
-    gateway.publish({web(), guarded, silent, elsewhere});
+    TestService over_ipv6 = web();
+    over_ipv6.name = "over-ipv6";
+    over_ipv6.frontends = {{*IpAddr::parse(kVip6), 80}};
+    gateway.publish({web(), guarded, silent, elsewhere, over_ipv6});
 
+    const auto ip6 = [] { return from_client().ipv6("2001:db8:1::2", kVip6); };
     const auto tcp = [](const char* flags = "S", uint16_t port = 80) {
         return from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(40000, port, flags);
     };
@@ -73,6 +79,16 @@ TEST(Drops, EachHasItsReason) {
         {"no local endpoint", DropReason::NoLocalEndpoint, tcp("S", 82)},
         {"RST without a flow", DropReason::RejectNotAllowed, tcp("R")},
         {"SYN with FIN", DropReason::InvalidTcpFlags, tcp("SF")},
+        {"ICMPv6 to a VIP", DropReason::VipPortClosed, ip6().icmp(128, 0)},
+        {"segment routing to a VIP", DropReason::VipPortClosed, ip6().routing(4, 1).tcp(1, 80, "S")},
+        {"a link-local client of a VIP", DropReason::VipPortClosed, from_client().ipv6("fe80::2", kVip6).tcp(1, 80, "S")},
+        {"fragment to a VIP over IPv6", DropReason::Fragment, ip6().fragment(0, true).tcp(1, 80, "S").payload("12345678")},
+        {"hop limit 1", DropReason::TtlExpired, ip6().hop_limit(1).tcp(1, 80, "S")},
+        {"undeclared port of a VIP over IPv6", DropReason::VipPortClosed, ip6().tcp(1, 8080, "S")},
+        {"mapped source", DropReason::MappedAddress, from_client().ipv6("::ffff:10.80.1.2", kVip6).tcp(1, 80, "S")},
+        {"an extension header that is cut", DropReason::BadExtensionHeader, ip6().hop_by_hop().payload_length(4).tcp(1, 80, "S")},
+        {"routing header of type 0", DropReason::SourceRouted, ip6().routing(0, 1).tcp(1, 80, "S")},
+        {"UDP over IPv6 without checksum", DropReason::NoUdpChecksum, ip6().udp(1, 80).l4_checksum(0)},
     };
     for (const DropCase& c : cases) {
         const Outcome outcome = gateway.send(c.packet.build());
@@ -155,7 +171,14 @@ TEST(Punts, WhatIsTheHostsGoesToTheHost_XIP003_NODEPORT005) {
     gateway.publish({node});
     const PuntCase cases[] = {
         {"ARP", from_client().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(28, 0))},
-        {"IPv6", from_client().ether_type(0x86dd).payload(std::vector<uint8_t>(40, 0))},
+        {"neighbour solicitation",
+         from_client().to_mac("33:33:ff:00:00:01").ipv6("fe80::1:2", "ff02::1:ff00:1").hop_limit(255).icmp(135, 0)},
+        {"neighbour solicitation to one host", from_client().ipv6("fe80::1:2", "2001:db8:1::1").hop_limit(255).icmp(135, 0)},
+        {"an MLD report", from_client().to_mac("33:33:00:00:00:16").ipv6("fe80::1:2", "ff02::16").hop_by_hop().icmp(143, 0)},
+        {"a link-local connection", from_client().ipv6("fe80::1:2", "fe80::1").tcp(1, 22, "S")},
+        {"a fragment over IPv6", from_client().ipv6("2001:db8:1::2", "2001:db8:1::1").fragment(0, true).udp(1, 53).payload("12345678")},
+        {"segment routing", from_client().ipv6("2001:db8:1::2", "2001:db8:1::1").routing(4, 1).tcp(1, 22, "S")},
+        {"an undeclared port over IPv6", from_client().ipv6("2001:db8:1::2", "2001:db8:1::1").tcp(1, 22, "S")},
         {"ping of the gateway", from_client().ipv4("10.80.1.2", "10.80.1.1").icmp(8, 0)},
         {"an undeclared port of the gateway", from_client().ipv4("10.80.1.2", "10.80.1.1").tcp(1, 22, "S")},
         {"UDP to a port that is a TCP frontend", from_client().ipv4("10.80.1.2", "10.80.1.1").udp(1, 8000)},

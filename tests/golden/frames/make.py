@@ -8,12 +8,14 @@ import pathlib
 import sys
 
 try:
-    from scapy.all import ICMP, IP, TCP, UDP, Ether, IPOption_Router_Alert, Padding, Raw
+    from scapy.all import (ICMP, IP, TCP, UDP, Ether, ICMPv6DestUnreach, IPOption_Router_Alert, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
+                           IPv6ExtHdrHopByHop, PadN, Padding, Raw)
 except ImportError:
     print("scapy is not installed (python3-scapy)")
     sys.exit(77)
 
 CLIENT, VIP, SNAT, BACKEND = "192.0.2.10", "80.11.12.10", "10.1.0.1", "10.2.0.7"
+CLIENT6, VIP6, SNAT6, BACKEND6 = "2001:db8:1::10", "2001:db8:80::10", "fd00:1::1", "fd00:2::7"
 CLIENT_MAC, GATEWAY_OUT_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"  # the frame comes in from one to the other
 GATEWAY_IN_MAC, BACKEND_MAC = "02:00:00:00:00:03", "02:00:00:00:00:04"  # and leaves between these
 COMES = {"src": CLIENT_MAC, "dst": GATEWAY_OUT_MAC}
@@ -23,12 +25,14 @@ MSS_AND_SACK = [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (123456789, 0)), (
 
 REWRITE_FORWARD = f"rewrite {SNAT}:40001 {BACKEND}:9376 {GATEWAY_IN_MAC} {BACKEND_MAC}"
 REWRITE_REVERSE = f"rewrite {VIP}:80 {CLIENT}:51000 {GATEWAY_IN_MAC} {BACKEND_MAC}"
+REWRITE_FORWARD6 = f"rewrite {SNAT6}:40001 {BACKEND6}:9376 {GATEWAY_IN_MAC} {BACKEND_MAC}"
+REWRITE_REVERSE6 = f"rewrite {VIP6}:80 {CLIENT6}:51000 {GATEWAY_IN_MAC} {BACKEND_MAC}"
 
 
 def zero_sum_payload(packet, words):
     """Two bytes of payload that make the UDP sum of `packet` come out zero, which is then written 0xffff."""
     probe = packet / Raw(b"\0\0" + words)
-    sum_without = IP(bytes(probe))[UDP].chksum
+    sum_without = packet.__class__(bytes(probe))[UDP].chksum
     return sum_without.to_bytes(2, "big") + words
 
 
@@ -112,6 +116,50 @@ def cases():
     bare = IP(src=CLIENT, dst=VIP) / UDP(sport=51000, dport=53, chksum=0)
     yield ("reject_udp_empty", "An empty datagram without checksum: the quote is its two headers.",
            Ether(**COMES) / bare, "reject", unreachable(bytes(bare)))
+
+    yield from cases_of_ipv6()
+
+
+def cases_of_ipv6():
+    marks = {"tc": 0xb8, "fl": 0xabcde}
+    syn = {"flags": "S", "seq": 1000, "options": MSS_AND_SACK}
+    yield ("nat6_forward_tcp", "Full NAT over IPv6: traffic class and flow label stay (NAT-001).",
+           Ether(**COMES) / IPv6(src=CLIENT6, dst=VIP6, hlim=63, **marks) / TCP(sport=51000, dport=80, **syn), REWRITE_FORWARD6,
+           Ether(**LEAVES) / IPv6(src=SNAT6, dst=BACKEND6, hlim=62, **marks) / TCP(sport=40001, dport=9376, **syn))
+
+    yield ("nat6_reverse_udp", "Full NAT of a datagram over IPv6, endpoint to client (NAT-001).",
+           Ether(**COMES) / IPv6(src=BACKEND6, dst=SNAT6, hlim=64) / UDP(sport=9376, dport=40001) / Raw(b"pong!"), REWRITE_REVERSE6,
+           Ether(**LEAVES) / IPv6(src=VIP6, dst=CLIENT6, hlim=63) / UDP(sport=80, dport=51000) / Raw(b"pong!"))
+
+    def behind_extensions(source, destination, hops):
+        return (IPv6(src=source, dst=destination, hlim=hops) / IPv6ExtHdrHopByHop(options=[PadN(optdata=b"\0" * 4)]) /
+                IPv6ExtHdrFragment(offset=0, m=0, id=0x1234) / IPv6ExtHdrDestOpt(options=[PadN(optdata=b"\0" * 12)]))
+
+    yield ("nat6_extension_headers", "Extension headers stay as they are, the fragment header of a whole packet too (RFC 6946).",
+           Ether(**COMES) / behind_extensions(CLIENT6, VIP6, 9) / TCP(sport=51000, dport=80, flags="PA", seq=1, ack=2) / Raw(b"odd"),
+           REWRITE_FORWARD6,
+           Ether(**LEAVES) / behind_extensions(SNAT6, BACKEND6, 8) / TCP(sport=40001, dport=9376, flags="PA", seq=1, ack=2) / Raw(b"odd"))
+
+    out_ip, out_udp = IPv6(src=SNAT6, dst=BACKEND6, hlim=63), UDP(sport=40001, dport=9376)
+    payload = zero_sum_payload(out_ip / out_udp, b"tail")
+    yield ("nat6_udp_checksum_comes_out_zero", "Over IPv6 zero is not even allowed: it is written 0xffff (RFC 8200, 8.1).",
+           Ether(**COMES) / IPv6(src=CLIENT6, dst=VIP6, hlim=64) / UDP(sport=51000, dport=80) / Raw(payload), REWRITE_FORWARD6,
+           Ether(**LEAVES) / out_ip / out_udp / Raw(payload))
+
+    yield ("reject6_syn", "RST to a SYN over IPv6, without the extension headers that it came with (REJ-002).",
+           Ether(**COMES) / behind_extensions(CLIENT6, VIP6, 63) / TCP(sport=51000, dport=80, flags="S", seq=1000), "reject",
+           Ether(**ANSWERS) / IPv6(src=VIP6, dst=CLIENT6, hlim=64) / TCP(sport=80, dport=51000, flags="RA", seq=0, ack=1001, window=0))
+
+    def unreachable(quoted):
+        return Ether(**ANSWERS) / IPv6(src=VIP6, dst=CLIENT6, hlim=64, tc=0xc0, nh=58) / ICMPv6DestUnreach(code=4) / Raw(quoted)
+
+    query = IPv6(src=CLIENT6, dst=VIP6, hlim=61, **marks) / UDP(sport=51000, dport=53) / Raw(b"who is there?")
+    yield ("reject6_udp", "ICMPv6 port unreachable quoting the whole datagram, from the address it was sent to (REJ-002).",
+           Ether(**COMES) / query, "reject", unreachable(bytes(query)))
+
+    long = behind_extensions(CLIENT6, VIP6, 61) / UDP(sport=51000, dport=53) / Raw(bytes(range(256)) * 5)
+    yield ("reject6_udp_long", "The quote ends where the answer is 1280 bytes long (RFC 4443, 2.4 c); extension headers are quoted.",
+           Ether(**COMES) / long, "reject", unreachable(bytes(long)[:1232]))
 
 
 def lines_of(frame):
