@@ -197,6 +197,7 @@ def linux_answers_solicitations_for_a_vip_on_a_twin_and_for_no_other_XIP003(lab)
 @case()
 def replies_follow_a_link_local_next_hop(lab):
     lab.start(*web(policy="Local"))
+    equal(client_that_nginx_saw(lab, VIP_6), net.CLIENT6, "source on the link")
     far = "2001:db8:99::2"  # of the client, behind itself as behind a router
     lab.network.ip("client", f"address add {far}/128 dev lo")
     lab.network.ip("gateway", f"route add 2001:db8:99::/64 via {link_local_of(lab, 'client', 'eth0')} dev uplink0")
