@@ -4,6 +4,8 @@
 #include <cstddef>
 
 #define PENSTOCK_ALWAYS_INLINE inline __attribute__((always_inline))
+// Between a lambda's parameters and its return type.
+#define PENSTOCK_INLINE_LAMBDA __attribute__((always_inline))
 #define PENSTOCK_NOINLINE __attribute__((noinline))
 
 namespace penstock {

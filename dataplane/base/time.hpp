@@ -58,9 +58,7 @@ class CoarseClock {
     }
     [[nodiscard]] constexpr CoarseTime at(TscTime time) const noexcept { return {static_cast<uint32_t>(time.value >> shift_)}; }
     // Whole units that are at least so long.
-    [[nodiscard]] constexpr uint32_t units(TscTicks ticks) const noexcept {
-        return static_cast<uint32_t>((ticks.value + (uint64_t{1} << shift_) - 1) >> shift_);
-    }
+    [[nodiscard]] constexpr uint64_t units(TscTicks ticks) const noexcept { return (ticks.value + (uint64_t{1} << shift_) - 1) >> shift_; }
     [[nodiscard]] constexpr uint64_t to_milliseconds(int32_t units) const noexcept {
         return units <= 0 ? 0 : rate_.to_milliseconds({static_cast<uint64_t>(units) << shift_});
     }

@@ -1,10 +1,38 @@
 #include "dataplane/conn/aging.hpp"
 
-namespace penstock::conn {
+#include <limits>
 
-TimeoutTicks::TimeoutTicks(const Timeouts& timeouts, TscRate rate) noexcept {
-    // last_seen may lag by kTouchAfterMs; without the same on top a connection could end before its time (RFC 5382, REQ-5: never earlier).
-    const auto limit = [&](uint32_t seconds) { return TscTicks{rate.seconds(seconds).value + rate.milliseconds(kTouchAfterMs).value}; };
+namespace penstock::conn {
+namespace {
+
+// How readily a full table gives a connection up.
+enum class Worth : uint8_t { Keep, Finished, OneSided };
+
+Worth worth_of(const Entry& entry) noexcept {
+    if (!entry.is_tcp()) {
+        return entry.datagram_state() == DatagramState::OneWay ? Worth::OneSided : Worth::Keep;
+    }
+    switch (entry.tcp_state()) {
+        case TcpState::SynSent:
+        case TcpState::SynReceived:
+            return Worth::OneSided;
+        case TcpState::TimeWait:
+            return Worth::Finished;
+        default:
+            return Worth::Keep;
+    }
+}
+
+}  // namespace
+
+Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept {
+    const CoarseClock clock(rate);
+    // last_seen may lag by kTouchAfterUnits, a second at most, and by the unit that its low bits were cut off with; without the same on top
+    // a connection could end before its time (RFC 5382, REQ-5: never earlier).
+    const auto limit = [&](uint32_t seconds) {
+        const uint64_t units = clock.units(rate.seconds(uint64_t{seconds} + 1)) + uint64_t{1};
+        return static_cast<int32_t>(std::min<uint64_t>(units, std::numeric_limits<int32_t>::max()));
+    };
     const auto set = [&](TcpState state, uint32_t seconds) { tcp_[static_cast<size_t>(state)] = limit(seconds); };
     set(TcpState::SynSent, timeouts.tcp_half_open_s);
     set(TcpState::SynReceived, timeouts.tcp_half_open_s);
@@ -17,30 +45,53 @@ TimeoutTicks::TimeoutTicks(const Timeouts& timeouts, TscRate rate) noexcept {
     sctp_ = {limit(timeouts.sctp_half_open_s), limit(timeouts.sctp_established_s)};
 }
 
-ConnectionIndex Aging::find_victim(const Table& table, uint32_t budget_slots) noexcept {
-    const auto is_one_sided = [](const Connection& c) {
-        return c.is_tcp() ? c.tcp_state() == TcpState::SynSent || c.tcp_state() == TcpState::SynReceived
-                          : c.datagram_state() == DatagramState::OneWay;
-    };
+Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget_units) noexcept {
     const uint32_t end = table.high_water();
-    ConnectionIndex oldest;
-    ConnectionIndex finished;
-    for (uint32_t left = std::min(budget_slots, end); left > 0; --left) {
-        const uint32_t slot = next(victim_cursor_, end);
-        if (!table.is_live(slot)) {
+    Victims oldest;
+    Victims finished;
+    CoarseTime oldest_opened;
+    CoarseTime finished_seen;
+    const auto consider = [&](const Victims& candidate, Worth worth, CoarseTime opened, CoarseTime seen) {
+        if (worth == Worth::OneSided && (oldest.count == 0 || units_between(opened, oldest_opened) > 0)) {
+            oldest = candidate;
+            oldest_opened = opened;
+        } else if (worth == Worth::Finished && (finished.count == 0 || units_between(seen, finished_seen) > 0)) {
+            finished = candidate;
+            finished_seen = seen;
+        }
+    };
+    for (uint32_t left = std::min(budget_units, end); left > 0; --left) {
+        const uint32_t unit = next(victim_cursor_, end);
+        if (family == IpFamily::V4) {
+            if (table.is_live(unit)) {
+                const Entry& entry = table.at({unit});
+                consider({{{{unit}}}, 1}, worth_of(entry), entry.opened_at, entry.last_seen);
+            }
             continue;
         }
-        const Connection& candidate = table.at({slot});
-        if (is_one_sided(candidate)) {
-            if (!oldest.is_set() || candidate.opened_at < table.at(oldest).opened_at) {
-                oldest = {slot};
+        if (unit % 2 != 0) {
+            continue;
+        }
+        // What lives in the pair goes together or not at all; it is as old as its younger half.
+        Victims pair;
+        Worth worth = Worth::OneSided;
+        CoarseTime opened;
+        CoarseTime seen;
+        for (const uint32_t half : {unit, unit + 1}) {
+            if (!table.is_live(half)) {
+                continue;
             }
-        } else if (candidate.is_tcp() && candidate.tcp_state() == TcpState::TimeWait &&
-                   (!finished.is_set() || candidate.last_seen < table.at(finished).last_seen)) {
-            finished = {slot};
+            const Entry& entry = table.at({half});
+            worth = std::min(worth, worth_of(entry));
+            opened = pair.count == 0 || units_between(opened, entry.opened_at) > 0 ? entry.opened_at : opened;
+            seen = pair.count == 0 || units_between(seen, entry.last_seen) > 0 ? entry.last_seen : seen;
+            pair.index[pair.count++] = {half};
+        }
+        if (pair.count > 0) {
+            consider(pair, worth, opened, seen);
         }
     }
-    return oldest.is_set() ? oldest : finished;
+    return oldest.count > 0 ? oldest : finished;
 }
 
 }  // namespace penstock::conn

@@ -1,5 +1,6 @@
-// Which idle time ends which connection, and the bounded sweep that ends them: a cursor walks the table's entries, some each tick, and goes
-// round once in kSweepPeriodMs. No timer wheel: a connection's limit changes with its state, and a sweep costs one line read per entry.
+// Which idle time ends which connection, and the bounded sweep that ends them: a cursor walks the table's units, some each tick, and goes
+// round once in kSweepPeriodMs. No timer wheel: a connection's limit changes with its state, and a sweep reads one line per entry, in
+// order, which the processor prefetches by itself.
 #pragma once
 
 #include <algorithm>
@@ -25,75 +26,97 @@ struct Timeouts {
     uint32_t sctp_established_s = 3'600;
 };
 
-// The same in ticks of this machine, computed once.
-class TimeoutTicks {
+// The same in coarse units of this machine, computed once. Limits beyond half of what CoarseTime can tell apart (two years) are cut there.
+class Limits {
  public:
-    TimeoutTicks(const Timeouts& timeouts, TscRate rate) noexcept;
-    [[nodiscard]] TscTicks limit_for(const Connection& connection) const noexcept {
-        switch (connection.forward.protocol) {
+    Limits(const Timeouts& timeouts, TscRate rate) noexcept;
+    [[nodiscard]] int32_t limit_for(Protocol protocol, uint8_t state) const noexcept {
+        switch (protocol) {
             case Protocol::Tcp:
-                return tcp_[connection.state];
+                return tcp_[state];
             case Protocol::Udp:
-                return udp_[connection.state];
+                return udp_[state];
             case Protocol::Sctp:
-                return sctp_[connection.state];
+                return sctp_[state];
         }
-        return {0};
+        return 0;
     }
 
  private:
-    std::array<TscTicks, kTcpStates> tcp_;
-    std::array<TscTicks, 2> udp_;
-    std::array<TscTicks, 2> sctp_;
+    std::array<int32_t, kTcpStates> tcp_;
+    std::array<int32_t, 2> udp_;
+    std::array<int32_t, 2> sctp_;
 };
 
-// How often a worker calls tick(), and how long a full table may take to be swept: a connection outlives its limit by at most kTouchAfterMs
-// and this.
+// How often a worker calls tick(), and how long a full table may take to be swept: a connection outlives its limit by at most a second
+// (the grain of last_seen) and this.
 inline constexpr uint32_t kAgingTickMs = 1;
 inline constexpr uint32_t kSweepPeriodMs = 5'000;
 
-// Entries that one tick may visit so that `capacity` of them are swept in kSweepPeriodMs: 53 for the default table.
-[[nodiscard]] constexpr uint32_t slots_per_tick(uint32_t capacity) noexcept {
+// Units that one tick may visit so that `capacity` of them are swept in kSweepPeriodMs: 53 for the default table.
+[[nodiscard]] constexpr uint32_t units_per_tick(uint32_t capacity) noexcept {
     constexpr uint32_t kTicks = kSweepPeriodMs / kAgingTickMs;
     return capacity / kTicks + 1;
 }
-static_assert(uint64_t{slots_per_tick(limits::kConnectionsDefault)} * (kSweepPeriodMs / kAgingTickMs) >= limits::kConnectionsDefault);
-static_assert(slots_per_tick(limits::kConnectionsDefault) <= 64, "a tick must stay short beside a burst");
+static_assert(uint64_t{units_per_tick(limits::kConnectionsDefault)} * (kSweepPeriodMs / kAgingTickMs) >= limits::kConnectionsDefault);
+static_assert(units_per_tick(limits::kConnectionsDefault) <= 64, "a tick must stay short beside a burst");
+
+// Connections to be given up so that one more fits: one, or the two IPv4 connections of a pair that an IPv6 connection wants.
+struct Victims {
+    std::array<ConnectionIndex, 2> index;
+    uint32_t count = 0;
+};
 
 class Aging {
  public:
-    explicit Aging(const TimeoutTicks& limits) noexcept : limits_(limits) {}
-    [[nodiscard]] const TimeoutTicks& limits() const noexcept { return limits_; }
+    explicit Aging(const Limits& limits) noexcept : limits_(limits) {}
+    [[nodiscard]] const Limits& limits() const noexcept { return limits_; }
 
-    // Visits the next `budget_slots` entries and erases those idle past their limit, each after expired(ConnectionIndex, const Connection&)
-    // has given back what it holds. Returns how many went.
+    // Visits the next `budget_units` units and erases the connections that are idle past their limit, each after expired(ConnectionIndex,
+    // const Entry&) has given back what it holds. Returns how many went.
     template <typename F>
-    uint32_t tick(Table& table, TscTime now, uint32_t budget_slots, F&& expired) {
+    uint32_t tick(Table& table, CoarseTime now, uint32_t budget_units, F&& expired) {
         const uint32_t end = table.high_water();
         uint32_t gone = 0;
-        for (uint32_t left = std::min(budget_slots, end); left > 0; --left) {
-            const uint32_t slot = next(sweep_cursor_, end);
-            if (!table.is_live(slot)) {
+        // Those that end are collected first and their buckets asked for, so that erasing many does not wait for memory one by one.
+        std::array<ConnectionIndex, kEraseTogether> ends;
+        uint32_t pending = 0;
+        const auto erase_pending = [&] {
+            for (uint32_t i = 0; i < pending; ++i) {
+                expired(ends[i], table.at(ends[i]));
+                table.erase(ends[i]);
+            }
+            gone += pending;
+            pending = 0;
+        };
+        for (uint32_t left = std::min(budget_units, end); left > 0; --left) {
+            const uint32_t unit = next(sweep_cursor_, end);
+            if (!table.is_live(unit)) {
                 continue;
             }
-            const ConnectionIndex index{slot};
-            const Connection& connection = table.at(index);
-            if (is_idle_past(connection.last_seen, now, limits_.limit_for(connection))) {
-                expired(index, connection);
-                table.erase(index);
-                ++gone;
+            const Entry& entry = table.at({unit});
+            if (units_between(entry.last_seen, now) > limits_.limit_for(entry.protocol, entry.state)) {
+                table.prefetch_for_erase({unit});
+                ends[pending++] = {unit};
+                if (pending == ends.size()) {
+                    erase_pending();
+                }
             }
         }
+        erase_pending();
         return gone;
     }
 
-    // For a full table: among the next `budget_slots` entries the half-open or one-way connection that opened first, or unset. By opening
+    // For a full table: among the next `budget_units` units the half-open or one-way connection that opened first, or none. By opening
     // time, because retransmitted SYNs must not keep a flood alive. Where there is none, the connection that both sides have closed and
     // that was seen longest ago: two minutes of TIME-WAIT must not bound the rate of short connections. Never another one that both sides
-    // have taken part in; nor one that a RST has closed, because the RST may be forged. The caller gives back what it holds and erases it.
-    [[nodiscard]] ConnectionIndex find_victim(const Table& table, uint32_t budget_slots) noexcept;
+    // have taken part in; nor one that a RST has closed, because the RST may be forged. `family` is that of the connection that wants room:
+    // IPv6 needs a pair, so all that lives in the pair must be of this kind. The caller gives back what they hold and erases them.
+    [[nodiscard]] Victims find_victims(const Table& table, IpFamily family, uint32_t budget_units) noexcept;
 
  private:
+    static constexpr uint32_t kEraseTogether = 16;
+
     static uint32_t next(uint32_t& cursor, uint32_t end) noexcept {
         if (cursor >= end) {
             cursor = 0;
@@ -101,7 +124,7 @@ class Aging {
         return cursor++;
     }
 
-    TimeoutTicks limits_;
+    Limits limits_;
     uint32_t sweep_cursor_ = 0;
     uint32_t victim_cursor_ = 0;
 };

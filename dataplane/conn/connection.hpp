@@ -13,6 +13,7 @@
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/time.hpp"
+#include "dataplane/packet/checksum.hpp"
 #include "dataplane/packet/flow_key.hpp"
 
 namespace penstock::conn {
@@ -39,19 +40,22 @@ enum class DatagramState : uint8_t { OneWay, TwoWay };
 [[nodiscard]] std::string_view to_string(TcpState state) noexcept;
 [[nodiscard]] std::string_view to_string(DatagramState state) noexcept;
 
+// What the table is given and what it lists. In the table itself a connection is one or two cache lines (table.hpp).
 struct Connection {
     packet::FlowKey forward;  // client -> frontend
     packet::FlowKey reverse;  // backend -> SNAT, or backend -> client where the source is kept
-    TscTime last_seen;        // of either direction; written only when it has aged by kTouchAfterMs
+    CoarseTime last_seen;     // of either direction; written only when it has aged by kTouchAfterUnits
+    CoarseTime opened_at;
     ServiceId service;
     BackendId backend;
-    uint8_t state = 0;         // a TcpState or a DatagramState, by forward.protocol
-    bool source_kept = false;  // no SNAT port is bound
+    uint32_t snat_pool = 0;        // where the SNAT port goes back to; unused where the source is kept
+    packet::FoldedDelta l4_delta;  // what a forward packet's checksums change by: TCP's or UDP's,
+    packet::FoldedDelta ip_delta;  // and the IPv4 header's, hop count apart
+    uint8_t state = 0;             // a TcpState or a DatagramState, by forward.protocol
+    bool source_kept = false;      // no SNAT port is bound
     // Index in SnatConfig.addresses as it was when the connection opened: for counters only. The port goes back under the address that
     // reverse.destination names, because a configuration may renumber the addresses meanwhile.
     uint8_t snat_index = 0;
-    uint8_t spare[5] = {};  // keeps the state's word whole: it is written as one (table.hpp)
-    TscTime opened_at;
 
     [[nodiscard]] constexpr bool is_tcp() const noexcept { return forward.protocol == Protocol::Tcp; }
     [[nodiscard]] constexpr TcpState tcp_state() const noexcept { return static_cast<TcpState>(state); }
@@ -59,11 +63,9 @@ struct Connection {
     // The state's name by the connection's protocol.
     [[nodiscard]] std::string_view state_name() const noexcept;
 };
-static_assert(sizeof(Connection) == 112, "entry layout of table.hpp: 112 bytes and 16 of the table's own make two cache lines");
-static_assert(std::is_trivially_copyable_v<Connection>);
 
-// A busy connection's entry would otherwise be a dirty cache line per packet. Aging adds the same second to every limit, so that nothing
-// expires early.
-inline constexpr uint64_t kTouchAfterMs = 1'000;
+// A busy connection's entry would otherwise be a dirty cache line per packet. 16 units are half a second to a second; aging adds a second
+// to every limit, so that nothing expires early.
+inline constexpr int32_t kTouchAfterUnits = 16;
 
 }  // namespace penstock::conn

@@ -8,53 +8,135 @@ namespace penstock::conn {
 namespace {
 
 using detail::Bucket;
-using detail::Entry;
 using detail::Header;
-using detail::Word;
+using detail::V6Addresses;
 
-constexpr size_t kConnectionWords = sizeof(Connection) / sizeof(Word);
+// Entries are copied and changed by whole words of 32 bits, so that readers on other threads meet each word whole. may_alias: the words are
+// an Entry's bytes, or addresses.
+using Word [[gnu::may_alias]] = uint32_t;
+constexpr size_t kUnitWords = sizeof(Entry) / sizeof(Word);
 
-// Two slots a connection, at most 80 % full: a bounded search finds room up to about 95 % (Fan et al. 2014, table 2, for buckets of eight).
-// A power of two, as other_bucket() wants.
+// What a unit without a connection holds, over an Entry's first fields. generation stays where it was.
+struct [[gnu::may_alias]] FreeUnit {
+    uint32_t generation;
+    uint32_t family_and_more;
+    uint32_t next;      // unit + 1, or 0
+    uint32_t previous;  // in the list of halves only
+};
+
+// Two slots a connection, at most 90 % full: a bounded search finds room up to about 95 % (Fan et al. 2014, table 2, for buckets of eight).
+// Four buckets more, because in the smallest tables chance fills two buckets long before nine tenths of all.
 uint32_t buckets_for(uint32_t capacity) {
-    const uint64_t slots = (uint64_t{capacity} * 2 * 10 + 7) / 8;
-    return static_cast<uint32_t>(std::bit_ceil((slots + Bucket::kSlots - 1) / Bucket::kSlots));
+    const uint64_t slots = (uint64_t{capacity} * 2 * 10 + 8) / 9;
+    return static_cast<uint32_t>((slots + Bucket::kSlots - 1) / Bucket::kSlots + 4);
+}
+
+// Units come in pairs, so that two neighbours can become an IPv6 connection.
+uint64_t units_for(uint32_t capacity) {
+    return (uint64_t{capacity} + 1) / 2 * 2;
+}
+
+void store_word(uint32_t& word, uint32_t value) noexcept {
+    __atomic_store_n(&word, value, __ATOMIC_RELEASE);
 }
 
 // The copies below are the two halves of a sequence lock that needs no fence. Each word is stored with release after the generation turned
 // even, and loaded with acquire before the generation is read again: a reader that met one word of a later life also meets its generation.
 // On x86 these are plain moves.
-void fill(Connection& entry, const Connection& from) noexcept {
-    const auto* source = reinterpret_cast<const Word*>(&from);
-    auto* target = reinterpret_cast<Word*>(&entry);
-    for (size_t i = 0; i < kConnectionWords; ++i) {
+void fill(void* unit, const void* from, size_t first_word) noexcept {
+    const auto* source = static_cast<const Word*>(from);
+    auto* target = static_cast<Word*>(unit);
+    for (size_t i = first_word; i < kUnitWords; ++i) {
         __atomic_store_n(target + i, source[i], __ATOMIC_RELEASE);
     }
 }
-void copy_out(Connection& to, const Connection& entry) noexcept {
-    const auto* source = reinterpret_cast<const Word*>(&entry);
-    auto* target = reinterpret_cast<Word*>(&to);
-    for (size_t i = 0; i < kConnectionWords; ++i) {
+void copy_out(void* to, const void* unit) noexcept {
+    const auto* source = static_cast<const Word*>(unit);
+    auto* target = static_cast<Word*>(to);
+    for (size_t i = 0; i < kUnitWords; ++i) {
         target[i] = __atomic_load_n(source + i, __ATOMIC_ACQUIRE);
     }
 }
 
+FreeUnit& as_free(Entry& unit) noexcept {
+    return reinterpret_cast<FreeUnit&>(unit);
+}
+
+packet::FlowKey unpack(const Entry& entry, const V6Addresses& v6, Direction direction) noexcept {
+    packet::FlowKey key;
+    if (entry.is_v6()) {
+        const V6Addresses::OneWay& way = v6.by_direction[static_cast<size_t>(direction)];
+        key.source = IpAddr::v6(way.source);
+        key.destination = IpAddr::v6(way.destination);
+    } else {
+        key.source = IpAddr::v4(entry.v4_source(direction));
+        key.destination = IpAddr::v4(entry.v4_destination(direction));
+    }
+    key.source_port = entry.source_port(direction);
+    key.destination_port = entry.destination_port(direction);
+    key.protocol = entry.protocol;
+    return key;
+}
+
+Connection unpack(const Entry& entry, const V6Addresses& v6) noexcept {
+    return {
+        .forward = unpack(entry, v6, Direction::Forward),
+        .reverse = unpack(entry, v6, Direction::Reverse),
+        .last_seen = entry.last_seen,
+        .opened_at = entry.opened_at,
+        .service = entry.service,
+        .backend = entry.backend,
+        .snat_pool = entry.snat_pool,
+        .l4_delta = entry.l4_delta,
+        .ip_delta = entry.ip_delta,
+        .state = entry.state,
+        .source_kept = entry.source_kept,
+        .snat_index = entry.snat_index,
+    };
+}
+
+Entry pack(const Connection& from) noexcept {
+    const bool is_v4 = from.forward.source.is_v4();
+    Entry entry{};
+    entry.protocol = from.forward.protocol;
+    entry.family = is_v4 ? IpFamily::V4 : IpFamily::V6;
+    entry.state = from.state;
+    entry.source_kept = from.source_kept;
+    if (is_v4) {
+        entry.v4_addresses = {packet::v4_addresses(from.forward), packet::v4_addresses(from.reverse)};
+    }
+    entry.port_pairs = {packet::port_pair(from.forward), packet::port_pair(from.reverse)};
+    entry.last_seen = from.last_seen;
+    entry.opened_at = from.opened_at;
+    entry.service = from.service;
+    entry.backend = from.backend;
+    entry.snat_pool = from.snat_pool;
+    entry.l4_delta = from.l4_delta;
+    entry.ip_delta = from.ip_delta;
+    entry.snat_index = from.snat_index;
+    return entry;
+}
+
 }  // namespace
+
+packet::FlowKey Entry::key(Direction direction) const noexcept {
+    return unpack(*this, *reinterpret_cast<const V6Addresses*>(this + 1), direction);
+}
 
 size_t Table::memory_needed(uint32_t capacity) noexcept {
     if (capacity == 0 || capacity > kCapacityMax) {
         return 0;
     }
-    return sizeof(Header) + buckets_for(capacity) * sizeof(Bucket) + capacity * sizeof(Entry);
+    return sizeof(Header) + buckets_for(capacity) * sizeof(Bucket) + units_for(capacity) * sizeof(Entry);
 }
 
 Table::Table(std::span<std::byte> memory, uint32_t capacity) noexcept
     : header_(reinterpret_cast<Header*>(memory.data())),
       buckets_(reinterpret_cast<Bucket*>(memory.data() + sizeof(Header))),
       entries_(reinterpret_cast<Entry*>(memory.data() + sizeof(Header) + buckets_for(capacity) * sizeof(Bucket))),
-      bucket_mask_(buckets_for(capacity) - 1),
+      buckets_count_(buckets_for(capacity)),
       capacity_(capacity),
-      secret_(header_->secret) {}
+      mix_(header_->secret) {}
 
 Result<Table> Table::create(std::span<std::byte> memory, uint32_t capacity, const HashKey& secret) {
     const size_t needed = memory_needed(capacity);
@@ -71,7 +153,6 @@ Result<Table> Table::create(std::span<std::byte> memory, uint32_t capacity, cons
     header->magic = Header::kMagic;
     header->version = Header::kVersion;
     header->capacity = capacity;
-    header->buckets = buckets_for(capacity);
     header->secret = secret;
     return Table(memory, capacity);
 }
@@ -85,109 +166,261 @@ Result<Table> Table::adopt(std::span<std::byte> memory) {
         return fail(Errc::Corrupt, "connection table: the memory holds no table of layout version " + std::to_string(Header::kVersion));
     }
     const size_t needed = memory_needed(header.capacity);
-    if (needed == 0 || memory.size() < needed || header.buckets != buckets_for(header.capacity) || header.size > header.high_water ||
-        header.high_water > header.capacity) {
+    if (needed == 0 || memory.size() < needed || header.size > header.units_used || header.units_used > header.high_water ||
+        header.units_used > header.capacity || header.high_water > units_for(header.capacity) || header.high_water % 2 != 0) {
         return fail(Errc::Corrupt,
                     "connection table: the header contradicts itself or the memory's " + std::to_string(memory.size()) + " bytes");
     }
     return Table(memory, header.capacity);
 }
 
-Inserted Table::insert(const Connection& entry, uint64_t forward_hash, uint64_t reverse_hash) noexcept {
-    if (find(entry.forward, forward_hash).is_hit()) {
+Found Table::find_slowly(const packet::FlowKey& key, uint64_t hash) const noexcept {
+    return find(key, hash);
+}
+
+Connection Table::connection(ConnectionIndex index) const noexcept {
+    return unpack(at(index), v6_addresses(index.value));
+}
+
+uint64_t Table::hash_of(uint32_t unit, Direction direction) const noexcept {
+    const Entry& entry = entries_[unit];
+    const size_t at = static_cast<size_t>(direction);
+    const uint64_t rest = packet::hashed_rest(entry.port_pairs[at], entry.protocol);
+    if (!entry.is_v6()) {
+        return mix_.of(entry.v4_addresses[at], rest);
+    }
+    const auto words = load<std::array<uint64_t, 4>>(&v6_addresses(unit).by_direction[at]);
+    return mix_.of(words[0], words[1], words[2], words[3], rest);
+}
+
+// --- Units
+// --------------------------------------------------------------------------------------------------------------------------------- A pair
+// is free, half used or used. Free pairs are a stack; the free halves of half-used pairs are a doubly linked one, so that a half can leave
+// it when its neighbour goes too and the pair is whole again. IPv4 takes halves first, which keeps pairs for IPv6.
+
+uint32_t Table::fresh_pair() noexcept {
+    const uint32_t unit = header_->high_water;
+    if (unit >= units_for(capacity_)) {
+        return kNone;
+    }
+    __atomic_store_n(&header_->high_water, unit + 2, __ATOMIC_RELEASE);
+    return unit;
+}
+
+uint32_t Table::take_unit() noexcept {
+    if (header_->units_used >= capacity_) {
+        return kNone;
+    }
+    if (header_->free_halves != 0) {
+        const uint32_t unit = header_->free_halves - 1;
+        remove_half(unit);
+        return unit;
+    }
+    const uint32_t unit = take_pair();
+    if (unit != kNone) {
+        push_half(unit + 1);
+    }
+    return unit;
+}
+
+uint32_t Table::take_pair() noexcept {
+    if (header_->free_pairs == 0) {
+        return fresh_pair();
+    }
+    const uint32_t unit = header_->free_pairs - 1;
+    header_->free_pairs = as_free(entries_[unit]).next;
+    return unit;
+}
+
+void Table::give_back_pair(uint32_t unit) noexcept {
+    store_word(as_free(entries_[unit]).next, header_->free_pairs);
+    header_->free_pairs = unit + 1;
+}
+
+void Table::give_back_unit(uint32_t unit) noexcept {
+    const uint32_t neighbour = unit ^ 1;
+    if ((entries_[neighbour].generation & 1) != 0) {
+        return push_half(unit);
+    }
+    remove_half(neighbour);
+    give_back_pair(unit & ~1U);
+}
+
+void Table::push_half(uint32_t unit) noexcept {
+    const uint32_t next = header_->free_halves;
+    store_word(as_free(entries_[unit]).next, next);
+    store_word(as_free(entries_[unit]).previous, 0);
+    if (next != 0) {
+        store_word(as_free(entries_[next - 1]).previous, unit + 1);
+    }
+    header_->free_halves = unit + 1;
+}
+
+void Table::remove_half(uint32_t unit) noexcept {
+    const FreeUnit& half = as_free(entries_[unit]);
+    if (half.previous == 0) {
+        header_->free_halves = half.next;
+    } else {
+        store_word(as_free(entries_[half.previous - 1]).next, half.next);
+    }
+    if (half.next != 0) {
+        store_word(as_free(entries_[half.next - 1]).previous, half.previous);
+    }
+}
+
+// --- Connections
+// ---------------------------------------------------------------------------------------------------------------------------
+
+Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint64_t reverse_hash) noexcept {
+    if (find(connection.forward, forward_hash).is_hit()) {
         return {InsertStatus::ForwardTaken, {}};
     }
-    if (find(entry.reverse, reverse_hash).is_hit() || entry.forward == entry.reverse) {
+    if (find(connection.reverse, reverse_hash).is_hit() || connection.forward == connection.reverse) {
         return {InsertStatus::ReverseTaken, {}};
     }
-    const bool reuses = header_->free_head != 0;
-    if (!reuses && header_->high_water == capacity_) {
+    const Entry packed = pack(connection);
+    PENSTOCK_ASSERT(connection.reverse.source.is_v4() != packed.is_v6());
+    const uint32_t units = packed.is_v6() ? 2 : 1;
+    if (header_->units_used + units > capacity_) {
         return {InsertStatus::Full, {}};
     }
-    const uint32_t index = reuses ? header_->free_head - 1 : header_->high_water;
-    Entry& slot = entries_[index];
-    const uint32_t next_free = slot.next_free;
-    fill(slot.connection, entry);
-    if (!place(forward_hash, index, Direction::Forward)) {
+    const uint32_t unit = packed.is_v6() ? take_pair() : take_unit();
+    if (unit == kNone) {
         return {InsertStatus::Full, {}};
     }
-    if (!place(reverse_hash, index, Direction::Reverse)) {
-        set_slot(slot.slot_at[static_cast<size_t>(Direction::Forward)], 0);
+    Entry& entry = entries_[unit];
+    if (packed.is_v6()) {
+        const std::array<packet::FlowKey, 2> keys{connection.forward, connection.reverse};
+        V6Addresses addresses;
+        for (size_t direction = 0; direction < 2; ++direction) {
+            addresses.by_direction[direction] = {keys[direction].source.bytes(), keys[direction].destination.bytes()};
+        }
+        // read() of the second unit must learn that it holds addresses before it can take one of them for a generation.
+        __atomic_store_n(&entry.family, IpFamily::V6, __ATOMIC_RELEASE);
+        fill(&entries_[unit + 1], &addresses, 0);
+    }
+    fill(&entry, &packed, 1);
+    const uint32_t reference = unit << 1;
+    const bool is_placed = place(forward_hash, reference) && [&] {
+        if (place(reverse_hash, reference | 1)) {
+            return true;
+        }
+        clear_slot(forward_hash, reference);
+        return false;
+    }();
+    if (!is_placed) {
+        if (packed.is_v6()) {
+            __atomic_store_n(&entry.generation, next_life() << 1, __ATOMIC_RELAXED);
+            give_back_v6(unit);
+        } else {
+            give_back_unit(unit);
+        }
         return {InsertStatus::Full, {}};
     }
-    // Pairs with the acquire load in read(): whoever sees the odd number sees the words.
-    __atomic_store_n(&slot.generation, slot.generation + 1, __ATOMIC_RELEASE);
-    if (reuses) {
-        header_->free_head = next_free;
-    } else {
-        // Pairs with high_water(): whoever stops there has seen every entry that was live before.
-        __atomic_store_n(&header_->high_water, index + 1, __ATOMIC_RELEASE);
-    }
+    __atomic_store_n(&entry.generation, next_life() << 1 | 1, __ATOMIC_RELEASE);
     __atomic_store_n(&header_->size, header_->size + 1, __ATOMIC_RELAXED);
-    return {InsertStatus::Inserted, {index}};
+    __atomic_store_n(&header_->units_used, header_->units_used + units, __ATOMIC_RELAXED);
+    return {InsertStatus::Inserted, {unit}};
+}
+
+void Table::give_back_v6(uint32_t unit) noexcept {
+    // The second unit becomes one without a connection before read() may take it for one again.
+    store_word(entries_[unit + 1].generation, 0);
+    __atomic_store_n(&entries_[unit].family, IpFamily::V4, __ATOMIC_RELEASE);
+    give_back_pair(unit);
+}
+
+void Table::prefetch_for_erase(ConnectionIndex index) const noexcept {
+    prefetch(hash_of(index.value, Direction::Forward));
+    prefetch(hash_of(index.value, Direction::Reverse));
 }
 
 void Table::erase(ConnectionIndex index) noexcept {
-    PENSTOCK_ASSERT(is_live(index.value));
-    Entry& entry = entries_[index.value];
-    for (const uint32_t at : entry.slot_at) {
-        set_slot(at, 0);
-    }
-    // The release stores of a later fill() order this before their words.
-    __atomic_store_n(&entry.generation, entry.generation + 1, __ATOMIC_RELAXED);
-    entry.next_free = header_->free_head;
-    header_->free_head = index.value + 1;
-    __atomic_store_n(&header_->size, header_->size - 1, __ATOMIC_RELAXED);
+    erase(index, hash_of(index.value, Direction::Forward), hash_of(index.value, Direction::Reverse));
 }
 
-bool Table::read(uint32_t slot, Connection& out) const noexcept {
+void Table::erase(ConnectionIndex index, uint64_t forward_hash, uint64_t reverse_hash) noexcept {
+    PENSTOCK_ASSERT(is_live(index.value));
+    Entry& entry = entries_[index.value];
+    const bool is_v6 = entry.is_v6();
+    clear_slot(forward_hash, index.value << 1);
+    clear_slot(reverse_hash, index.value << 1 | 1);
+    // The release stores of a later fill() order this before their words.
+    __atomic_store_n(&entry.generation, entry.generation + 1, __ATOMIC_RELAXED);
+    is_v6 ? give_back_v6(index.value) : give_back_unit(index.value);
+    __atomic_store_n(&header_->size, header_->size - 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&header_->units_used, header_->units_used - (is_v6 ? 2 : 1), __ATOMIC_RELAXED);
+}
+
+bool Table::read(uint32_t unit, Connection& out) const noexcept {
     // An entry is replaced at most as often as a flow opens, and a copy takes nanoseconds: a second try nearly always succeeds.
     constexpr int kTries = 4;
-    const Entry& entry = entries_[slot];
+    const Entry& entry = entries_[unit];
+    // A second unit is a connection's only while the first is no IPv6 connection's; and none may have come and gone meanwhile.
+    const Entry& first = entries_[unit & ~1U];
+    const auto holds_addresses = [&] { return (unit & 1) != 0 && __atomic_load_n(&first.family, __ATOMIC_ACQUIRE) == IpFamily::V6; };
     for (int i = 0; i < kTries; ++i) {
+        const uint32_t first_before = __atomic_load_n(&first.generation, __ATOMIC_ACQUIRE);
+        if (holds_addresses()) {
+            return false;
+        }
         const uint32_t before = __atomic_load_n(&entry.generation, __ATOMIC_ACQUIRE);
         if ((before & 1) == 0) {
             return false;
         }
-        copy_out(out, entry.connection);
-        if (__atomic_load_n(&entry.generation, __ATOMIC_RELAXED) == before) {
+        Entry copy{};
+        copy_out(&copy, &entry);
+        V6Addresses addresses{};
+        if (copy.is_v6() && (unit & 1) == 0) {
+            copy_out(&addresses, &entries_[unit + 1]);
+        }
+        // In this order: addresses that were taken for an entry must be found out before the number that they imitate is trusted.
+        if (!holds_addresses() && __atomic_load_n(&first.generation, __ATOMIC_ACQUIRE) == first_before &&
+            __atomic_load_n(&entry.generation, __ATOMIC_RELAXED) == before) {
+            out = unpack(copy, addresses);
             return true;
         }
     }
     return false;
 }
 
-void Table::set_slot(uint32_t at, uint64_t slot) noexcept {
-    buckets_[at / Bucket::kSlots].slots[at % Bucket::kSlots] = slot;
-    if (slot != 0) {
-        entries_[index_in(slot)].slot_at[static_cast<size_t>(direction_in(slot))] = at;
-    }
-}
+// --- Slots
+// ---------------------------------------------------------------------------------------------------------------------------------
 
 uint32_t Table::free_slot(uint32_t bucket) const noexcept {
-    const uint64_t(&slots)[Bucket::kSlots] = buckets_[bucket].slots;
-    for (uint32_t i = 0; i < Bucket::kSlots; ++i) {
-        if (slots[i] == 0) {
-            return bucket * Bucket::kSlots + i;
-        }
-    }
-    return kNoSlot;
+    const uint32_t free = match8(buckets_[bucket].tags, 0);
+    return free == 0 ? kNone : bucket * Bucket::kSlots + static_cast<uint32_t>(std::countr_zero(free));
 }
 
-bool Table::place(uint64_t hash, uint32_t index, Direction direction) noexcept {
+void Table::clear_slot(uint64_t hash, uint32_t reference) noexcept {
+    uint32_t bucket = first_bucket(hash);
+    for (int choice = 0; choice < 2; ++choice) {
+        // A free slot keeps its reference, so the tag is asked too.
+        const uint32_t at = match8(buckets_[bucket].references, reference) & match8(buckets_[bucket].tags, tag_of(hash));
+        if (at != 0) {
+            buckets_[bucket].tags[std::countr_zero(at)] = 0;
+            return;
+        }
+        bucket = other_bucket(bucket, tag_of(hash));
+    }
+    PENSTOCK_ASSERT(!"a live connection has both its slots");
+}
+
+bool Table::place(uint64_t hash, uint32_t reference) noexcept {
     const uint32_t first = first_bucket(hash);
     const uint32_t second = other_bucket(first, tag_of(hash));
     uint32_t at = free_slot(first);
-    if (at == kNoSlot) {
+    if (at == kNone) {
         at = free_slot(second);
     }
-    if (at == kNoSlot) {
+    if (at == kNone) {
         at = make_room(first, second);
     }
-    if (at == kNoSlot) {
+    if (at == kNone) {
         return false;
     }
-    set_slot(at, make_slot(tag_of(hash), index, direction));
+    buckets_[at / Bucket::kSlots].tags[at % Bucket::kSlots] = tag_of(hash);
+    buckets_[at / Bucket::kSlots].references[at % Bucket::kSlots] = reference;
     return true;
 }
 
@@ -200,16 +433,19 @@ uint32_t Table::make_room(uint32_t first, uint32_t second) noexcept {
         uint8_t slot;     // of the parent's bucket: what moves here
         uint8_t depth;
     };
-    Node nodes[kSearchNodes];
+    std::array<Node, kSearchNodes> nodes;
     uint32_t count = 0;
     nodes[count++] = {first, 0, 0, 0};
     nodes[count++] = {second, 1, 0, 0};
     for (uint32_t i = 0; i < count; ++i) {
-        uint32_t hole = i < 2 ? kNoSlot : free_slot(nodes[i].bucket);
-        if (hole != kNoSlot) {
+        uint32_t hole = i < 2 ? kNone : free_slot(nodes[i].bucket);
+        if (hole != kNone) {
             for (uint32_t at = i; nodes[at].depth > 0; at = nodes[at].parent) {
                 const uint32_t from = nodes[nodes[at].parent].bucket * Bucket::kSlots + nodes[at].slot;
-                set_slot(hole, buckets_[from / Bucket::kSlots].slots[from % Bucket::kSlots]);
+                Bucket& to_bucket = buckets_[hole / Bucket::kSlots];
+                const Bucket& from_bucket = buckets_[from / Bucket::kSlots];
+                to_bucket.tags[hole % Bucket::kSlots] = from_bucket.tags[from % Bucket::kSlots];
+                to_bucket.references[hole % Bucket::kSlots] = from_bucket.references[from % Bucket::kSlots];
                 hole = from;  // still holds what moved until the next move, or place(), fills it
             }
             return hole;
@@ -218,19 +454,19 @@ uint32_t Table::make_room(uint32_t first, uint32_t second) noexcept {
             continue;
         }
         for (uint32_t slot = 0; slot < Bucket::kSlots && count < kSearchNodes; ++slot) {
-            const uint64_t held = buckets_[nodes[i].bucket].slots[slot];
-            const uint32_t bucket = other_bucket(nodes[i].bucket, tag_in(held));
+            const uint32_t bucket = other_bucket(nodes[i].bucket, buckets_[nodes[i].bucket].tags[slot]);
             // Back to where the chain came from would move one slot twice.
             bool is_on_path = bucket == nodes[i].bucket;
             for (uint32_t at = i; !is_on_path && nodes[at].depth > 0; at = nodes[at].parent) {
                 is_on_path = bucket == nodes[nodes[at].parent].bucket;
             }
             if (!is_on_path) {
+                prefetch_read(&buckets_[bucket]);  // read when its turn comes, after its siblings have been started too
                 nodes[count++] = {bucket, static_cast<uint16_t>(i), static_cast<uint8_t>(slot), static_cast<uint8_t>(nodes[i].depth + 1)};
             }
         }
     }
-    return kNoSlot;
+    return kNone;
 }
 
 }  // namespace penstock::conn

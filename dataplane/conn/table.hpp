@@ -1,16 +1,20 @@
 // A worker's own connection table. One writer, the worker; any thread may list its entries without stopping it. The memory is handed in and
 // holds no pointer, so that a later process may map it elsewhere and adopt() it.
 //
-//   Header | buckets, one cache line each           | entries, two cache lines each
-//          |  8 x { tag:32, index+1:31, dir:1 } ----+-> Connection | generation | next_free | where its two slots are
+//   Header | buckets, one cache line each          | units, one cache line each
+//          |  8 tags: 32 bits of a key's hash      |  IPv4 connection: one unit. keys, state, times, ids, checksum deltas
+//          |  8 references: unit, direction -------+-> IPv6 connection: a pair of units, the second holds its addresses
 //
-// Both keys of a connection are in the one index and lead to the one entry; the slot's last bit says which direction the key is. A key
-// lives in one of two buckets: `hash & mask`, or that xor a mix of the tag (partial-key cuckoo hashing, Fan et al. 2014), so that a slot
-// can be moved to its other bucket without reading the key. Buckets are at most 80 % full, and half in the default table when that is
-// full: first buckets then hold 99 % of the keys, and an established packet costs its bucket's line and its entry's pair. Insertion tries a
-// bounded number of moves and then says Full.
+// Both keys of a connection are in the one index and lead to the one entry; the reference's last bit says which direction the key is. A key
+// lives in one of two buckets: where the low half of its hash points, or that place mirrored by its tag (partial-key cuckoo hashing, Fan et
+// al. 2014), so that a slot can be moved to its other bucket without reading the key. So an established packet costs two cache lines: its
+// bucket, compared whole by vector instructions, and its entry, which holds the exact key besides everything that is needed to translate.
+// docs/adr/0007 has the other layouts that were measured.
+//
+// Buckets are at most 90 % full. Insertion tries a bounded number of moves and then says Full.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +24,8 @@
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/base/hash.hpp"
 #include "dataplane/base/ids.hpp"
+#include "dataplane/base/limits.hpp"
+#include "dataplane/base/match8.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/conn/connection.hpp"
 
@@ -33,7 +39,7 @@ struct Found {
 
 enum class InsertStatus : uint8_t {
     Inserted,
-    Full,          // no entry is free, or (with a sound hash only near capacity) no slot could be made free
+    Full,          // no unit is free (for IPv6, no pair), or (with a sound hash only near capacity) no slot could be made free
     ForwardTaken,  // another connection answers to this forward key
     ReverseTaken,  // another connection answers to this reverse key, or both keys are the same
 };
@@ -43,47 +49,93 @@ struct Inserted {
     ConnectionIndex index;  // set where status is Inserted
 };
 
-namespace detail {
-// Entries are copied and changed by whole words, so that readers on other threads meet each word whole. may_alias: the words are a
-// Connection's bytes.
-using Word [[gnu::may_alias]] = uint64_t;
+// One connection as the worker meets it. Ports and addresses are by Direction, those of the packets that arrive in it; a packet leaves with
+// the other direction's, source and destination exchanged.
+struct alignas(kCacheLine) Entry {
+    uint32_t generation;  // odd: live. Even: free or being filled. Each life has a number that no other life in this table has
+    Protocol protocol;
+    IpFamily family;  // stays V6 while the pair's second unit holds addresses
+    uint8_t state;    // a TcpState or a DatagramState, by protocol
+    bool source_kept;
+    std::array<uint64_t, 2> v4_addresses;  // packet::v4_addresses() of each key; IPv4 only
+    std::array<uint32_t, 2> port_pairs;    // packet::port_pair() of each key
+    CoarseTime last_seen;
+    CoarseTime opened_at;
+    ServiceId service;
+    BackendId backend;
+    uint32_t snat_pool;
+    packet::FoldedDelta l4_delta;
+    packet::FoldedDelta ip_delta;
+    uint8_t snat_index;
+    uint8_t spare[7];
 
+    [[nodiscard]] bool is_tcp() const noexcept { return protocol == Protocol::Tcp; }
+    [[nodiscard]] bool is_v6() const noexcept { return family == IpFamily::V6; }
+    [[nodiscard]] TcpState tcp_state() const noexcept { return static_cast<TcpState>(state); }
+    [[nodiscard]] DatagramState datagram_state() const noexcept { return static_cast<DatagramState>(state); }
+    // Source and destination of `direction`. IPv4 or IPv6 only, by is_v6().
+    [[nodiscard]] Be32 v4_source(Direction direction) const noexcept {
+        return Be32::from_raw(static_cast<uint32_t>(v4_addresses[static_cast<size_t>(direction)]));
+    }
+    [[nodiscard]] Be32 v4_destination(Direction direction) const noexcept {
+        return Be32::from_raw(static_cast<uint32_t>(v4_addresses[static_cast<size_t>(direction)] >> 32));
+    }
+    [[nodiscard]] const std::array<uint8_t, 16>& v6_source(Direction direction) const noexcept;
+    [[nodiscard]] const std::array<uint8_t, 16>& v6_destination(Direction direction) const noexcept;
+    [[nodiscard]] L4Port source_port(Direction direction) const noexcept {
+        return static_cast<L4Port>(port_pairs[static_cast<size_t>(direction)]);
+    }
+    [[nodiscard]] L4Port destination_port(Direction direction) const noexcept {
+        return static_cast<L4Port>(port_pairs[static_cast<size_t>(direction)] >> 16);
+    }
+    // The whole key, for those who have time.
+    [[nodiscard]] packet::FlowKey key(Direction direction) const noexcept;
+};
+static_assert(sizeof(Entry) == kCacheLine && std::is_trivially_copyable_v<Entry>);
+
+namespace detail {
 struct alignas(kCacheLine) Bucket {
     static constexpr uint32_t kSlots = 8;
-    uint64_t slots[kSlots];  // 0: free
+    uint32_t tags[kSlots];        // 0: free
+    uint32_t references[kSlots];  // unit << 1 | direction
 };
 static_assert(sizeof(Bucket) == kCacheLine);
 
-struct alignas(kCacheLine) Entry {
-    Connection connection;
-    uint32_t generation;  // odd: live. Even: free or being filled. Each life has its own number
-    uint32_t next_free;   // index + 1 of the next free entry, 0 at the end; only while free
-    uint32_t slot_at[2];  // by Direction: bucket * kSlots + slot; kept up to date by moves
+// The second unit of an IPv6 connection: source and destination by direction.
+struct alignas(kCacheLine) V6Addresses {
+    struct OneWay {
+        std::array<uint8_t, 16> source;
+        std::array<uint8_t, 16> destination;
+    };
+    std::array<OneWay, 2> by_direction;
 };
-static_assert(sizeof(Entry) == 2 * kCacheLine);
+static_assert(sizeof(V6Addresses) == kCacheLine);
 
 // First in the memory. A change to any layout of this file changes kVersion.
 struct alignas(kCacheLine) Header {
     static constexpr uint64_t kMagic = 0x6e6e6f636b736e70;  // "pnskconn"
-    static constexpr uint32_t kVersion = 1;
+    static constexpr uint32_t kVersion = 2;
     uint64_t magic;
     uint32_t version;
-    uint32_t capacity;
-    uint32_t buckets;     // a power of two
-    uint32_t free_head;   // index + 1, or 0
-    uint32_t size;        // read by any thread
-    uint32_t high_water;  // entries from here on have never been used; read by any thread
+    uint32_t capacity;     // units
+    uint32_t free_pairs;   // first of the pairs without a live unit: its even unit + 1, or 0
+    uint32_t free_halves;  // first of the free units beside a live one: unit + 1, or 0
+    uint32_t size;         // connections; read by any thread
+    uint32_t units_used;   // an IPv6 connection uses two
+    uint32_t high_water;   // units from here on have never been used; read by any thread
+    uint32_t lives;        // connections ever opened, modulo 2^31
     HashKey secret;
+    uint64_t spare;
 };
 static_assert(sizeof(Header) == kCacheLine);
 }  // namespace detail
 
 class Table {
  public:
-    // An entry's number shares a word with the direction.
+    // A unit's number shares a word with the direction.
     static constexpr uint32_t kCapacityMax = 1U << 28;
 
-    // Bytes that `capacity` connections take; 0 where capacity is 0 or beyond kCapacityMax.
+    // Bytes that `capacity` IPv4 connections (or half as many of IPv6) take; 0 where capacity is 0 or beyond kCapacityMax.
     [[nodiscard]] static size_t memory_needed(uint32_t capacity) noexcept;
     // Clears and lays out `memory`, which must outlive the table and begin on a cache line. InvalidArgument names what does not fit.
     static Result<Table> create(std::span<std::byte> memory, uint32_t capacity, const HashKey& secret);
@@ -98,90 +150,152 @@ class Table {
 
     // --- The worker's side -------------------------------------------------------------------------------------------------------------
 
-    [[nodiscard]] uint64_t hash(const packet::FlowKey& key) const noexcept { return packet::hash_of(key, secret_); }
-    // Starts loading the key's first bucket. The second is not: one key in a hundred needs it.
+    PENSTOCK_ALWAYS_INLINE uint64_t hash(const packet::FlowKey& key) const noexcept { return packet::hash_of(key, mix_); }
+    // Starts loading the key's first bucket. Nearly nine keys in ten are there.
     PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept { prefetch_read(&buckets_[first_bucket(hash)]); }
-    // For a pass between prefetch() and find(): starts loading the entry that the bucket probably leads to.
-    PENSTOCK_ALWAYS_INLINE void prefetch_entry(uint64_t hash) const noexcept;
-    [[nodiscard]] PENSTOCK_ALWAYS_INLINE Found find(const packet::FlowKey& key, uint64_t hash) const noexcept;
+    // Both buckets, for who will insert.
+    PENSTOCK_ALWAYS_INLINE void prefetch_buckets(uint64_t hash) const noexcept {
+        prefetch(hash);
+        prefetch_read(&buckets_[other_bucket(first_bucket(hash), tag_of(hash))]);
+    }
+    PENSTOCK_ALWAYS_INLINE Found find(const packet::FlowKey& key, uint64_t hash) const noexcept;
+    // find() of several keys, their memory accesses overlapping: key_at(i) and hash[i] for each i below count, at most limits::kBurstMax,
+    // to found[i]. The first buckets should have been prefetched in an earlier pass.
+    template <typename KeyAt>
+    PENSTOCK_ALWAYS_INLINE void find_burst(uint32_t count, const uint64_t* hash, KeyAt&& key_at, Found* found) const noexcept;
 
     // Valid until erase(). Read-only, because readers on other threads must meet whole words: changes go through touch() and set_state().
-    [[nodiscard]] const Connection& at(ConnectionIndex index) const noexcept {
+    [[nodiscard]] const Entry& at(ConnectionIndex index) const noexcept {
         PENSTOCK_ASSERT(is_live(index.value));
-        return entries_[index.value].connection;
+        return entries_[index.value];
     }
-    // Notes a packet: writes last_seen where it is older than `aged` (kTouchAfterMs in ticks).
-    PENSTOCK_ALWAYS_INLINE void touch(ConnectionIndex index, TscTime now, TscTicks aged) noexcept;
+    // The same with everything unpacked.
+    [[nodiscard]] Connection connection(ConnectionIndex index) const noexcept;
+    // Notes a packet: writes last_seen where it is older than kTouchAfterUnits.
+    PENSTOCK_ALWAYS_INLINE void touch(ConnectionIndex index, CoarseTime now) noexcept;
     // Writes only where it changes something. Restarts the idle time, because the new state's limit may be shorter.
-    PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, TcpState state, TscTime now) noexcept;
-    PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, DatagramState state, TscTime now) noexcept;
+    PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, TcpState state, CoarseTime now) noexcept;
+    PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, DatagramState state, CoarseTime now) noexcept;
 
-    // The hashes are hash(entry.forward) and hash(entry.reverse). The entry is complete before either key can be found. Bounded: at most
-    // kSearchNodes buckets are read and kMovesMax slots moved for each key.
+    // The hashes are hash(entry.forward) and hash(entry.reverse); both keys are of one family. The entry is complete before either key can
+    // be found. Bounded: at most kSearchNodes buckets are read and kMovesMax slots moved for each key.
     [[nodiscard]] Inserted insert(const Connection& entry, uint64_t forward_hash, uint64_t reverse_hash) noexcept;
     // The index may come back with the next insert(); generation() tells the lives apart.
     void erase(ConnectionIndex index) noexcept;
+    // The same for who has the hashes that the connection was inserted with.
+    void erase(ConnectionIndex index, uint64_t forward_hash, uint64_t reverse_hash) noexcept;
+    // For who will erase several: starts loading what erase() of a live entry reads.
+    void prefetch_for_erase(ConnectionIndex index) const noexcept;
 
-    // Differs between two lives of one index: whoever keeps an index over an erase(), as a burst does while its later packets evict,
-    // compares.
+    // Differs between two lives of one index.
     [[nodiscard]] uint32_t generation(ConnectionIndex index) const noexcept { return entries_[index.value].generation; }
-    [[nodiscard]] bool is_live(uint32_t slot) const noexcept { return (entries_[slot].generation & 1) != 0; }
+    // Whether a connection begins at this unit.
+    [[nodiscard]] bool is_live(uint32_t unit) const noexcept {
+        return (entries_[unit].generation & 1) != 0 && ((unit & 1) == 0 || !entries_[unit - 1].is_v6());
+    }
 
     // --- Any thread --------------------------------------------------------------------------------------------------------------------
 
     [[nodiscard]] uint32_t size() const noexcept { return __atomic_load_n(&header_->size, __ATOMIC_RELAXED); }
+    // In units: IPv4 connections, or half as many of IPv6.
     [[nodiscard]] uint32_t capacity() const noexcept { return capacity_; }
-    // No entry from here on has ever been used: listing and aging may stop here. Never falls.
+    [[nodiscard]] uint32_t units_used() const noexcept { return __atomic_load_n(&header_->units_used, __ATOMIC_RELAXED); }
+    // No unit from here on has ever been used: listing and aging may stop here. Never falls.
     [[nodiscard]] uint32_t high_water() const noexcept { return __atomic_load_n(&header_->high_water, __ATOMIC_ACQUIRE); }
-    // Copies entry `slot` (0 .. capacity-1) where it is live and stayed the same connection while it was copied. False: free, or replaced
-    // more often than a few tries. last_seen and state are each as of some moment during the copy.
-    [[nodiscard]] bool read(uint32_t slot, Connection& out) const noexcept;
+    // Copies the connection that begins at `unit` (0 .. capacity-1) where there is one and it stayed the same while it was copied. False:
+    // none, or replaced more often than a few tries. last_seen and state are each as of some moment during the copy.
+    [[nodiscard]] bool read(uint32_t unit, Connection& out) const noexcept;
 
  private:
     Table(std::span<std::byte> memory, uint32_t capacity) noexcept;
 
     static constexpr uint32_t kSearchNodes = 256;
     static constexpr uint32_t kMovesMax = 4;
+    static constexpr uint32_t kNone = ~0U;
 
-    [[nodiscard]] uint32_t first_bucket(uint64_t hash) const noexcept { return static_cast<uint32_t>(hash) & bucket_mask_; }
-    [[nodiscard]] static constexpr uint32_t tag_of(uint64_t hash) noexcept { return static_cast<uint32_t>(hash >> 32); }
-    // Its own inverse, as moving a slot back must find the bucket it came from. The multiplier spreads neighbouring tags; the `| 1` keeps
-    // the two buckets apart (with a single bucket, the mask folds them together).
+    // The low half of the hash scaled to the buckets, whose number is any.
+    [[nodiscard]] uint32_t first_bucket(uint64_t hash) const noexcept {
+        return static_cast<uint32_t>((hash & 0xffff'ffff) * buckets_count_ >> 32);
+    }
+    // The high half; 0 marks a free slot.
+    [[nodiscard]] static constexpr uint32_t tag_of(uint64_t hash) noexcept {
+        const auto tag = static_cast<uint32_t>(hash >> 32);
+        return tag + (tag == 0 ? 1 : 0);
+    }
+    // Its own inverse, as moving a slot back must find the bucket it came from: a place that follows from the tag, less `bucket`, modulo
+    // the number of buckets. The multiplier spreads neighbouring tags.
     [[nodiscard]] uint32_t other_bucket(uint32_t bucket, uint32_t tag) const noexcept {
-        return (bucket ^ ((tag * 0x9e3779b1U >> 4) | 1)) & bucket_mask_;
+        const auto mirror = static_cast<uint32_t>(uint64_t{tag * 0x9e3779b1U} * buckets_count_ >> 32);
+        return mirror >= bucket ? mirror - bucket : mirror + buckets_count_ - bucket;
     }
-    [[nodiscard]] static constexpr uint64_t make_slot(uint32_t tag, uint32_t index, Direction direction) noexcept {
-        return uint64_t{tag} << 32 | (uint64_t{index} + 1) << 1 | static_cast<uint64_t>(direction);
-    }
-    [[nodiscard]] static constexpr uint32_t index_in(uint64_t slot) noexcept { return (static_cast<uint32_t>(slot) >> 1) - 1; }
-    [[nodiscard]] static constexpr Direction direction_in(uint64_t slot) noexcept { return static_cast<Direction>(slot & 1); }
-    [[nodiscard]] static constexpr uint32_t tag_in(uint64_t slot) noexcept { return static_cast<uint32_t>(slot >> 32); }
 
+    [[nodiscard]] const detail::V6Addresses& v6_addresses(uint32_t unit) const noexcept {
+        return *reinterpret_cast<const detail::V6Addresses*>(&entries_[unit + 1]);
+    }
+    PENSTOCK_ALWAYS_INLINE bool holds(uint32_t reference, const packet::FlowKey& key) const noexcept;
     PENSTOCK_ALWAYS_INLINE Found find_in(uint32_t bucket, uint32_t tag, const packet::FlowKey& key) const noexcept;
-    [[nodiscard]] bool place(uint64_t hash, uint32_t index, Direction direction) noexcept;
-    // A free slot in either of two buckets, made free by moving others where it must be; kNoSlot where that takes too much.
-    static constexpr uint32_t kNoSlot = ~0U;
+    // The first reference of a bucket whose tag matches, whose entry it starts loading; kNone where there is none.
+    PENSTOCK_ALWAYS_INLINE uint32_t candidate_in(uint32_t bucket, uint32_t tag, bool is_v6) const noexcept;
+    [[nodiscard]] PENSTOCK_NOINLINE Found find_slowly(const packet::FlowKey& key, uint64_t hash) const noexcept;
+    [[nodiscard]] uint64_t hash_of(uint32_t unit, Direction direction) const noexcept;
+
+    [[nodiscard]] uint32_t take_unit() noexcept;
+    [[nodiscard]] uint32_t take_pair() noexcept;
+    void give_back_unit(uint32_t unit) noexcept;
+    void give_back_pair(uint32_t unit) noexcept;
+    void give_back_v6(uint32_t unit) noexcept;
+    void push_half(uint32_t unit) noexcept;
+    void remove_half(uint32_t unit) noexcept;
+    [[nodiscard]] uint32_t fresh_pair() noexcept;
+    [[nodiscard]] uint32_t next_life() noexcept { return header_->lives = (header_->lives + 1) & 0x7fff'ffff; }
+
+    [[nodiscard]] bool place(uint64_t hash, uint32_t reference) noexcept;
+    // A free slot in either of two buckets, made free by moving others where it must be; kNone where that takes too much.
     [[nodiscard]] uint32_t free_slot(uint32_t bucket) const noexcept;
     [[nodiscard]] PENSTOCK_NOINLINE uint32_t make_room(uint32_t first, uint32_t second) noexcept;
-    void set_slot(uint32_t at, uint64_t slot) noexcept;
-    PENSTOCK_ALWAYS_INLINE void set_state_byte(ConnectionIndex index, uint8_t state, TscTime now) noexcept;
+    void clear_slot(uint64_t hash, uint32_t reference) noexcept;
+    PENSTOCK_ALWAYS_INLINE void set_state_byte(ConnectionIndex index, uint8_t state, CoarseTime now) noexcept;
 
     detail::Header* header_;
     detail::Bucket* buckets_;
-    detail::Entry* entries_;
-    uint32_t bucket_mask_;
+    Entry* entries_;
+    uint32_t buckets_count_;
     uint32_t capacity_;
-    HashKey secret_;
+    KeyedMix mix_;
 };
 
+inline const std::array<uint8_t, 16>& Entry::v6_source(Direction direction) const noexcept {
+    return reinterpret_cast<const detail::V6Addresses*>(this + 1)->by_direction[static_cast<size_t>(direction)].source;
+}
+inline const std::array<uint8_t, 16>& Entry::v6_destination(Direction direction) const noexcept {
+    return reinterpret_cast<const detail::V6Addresses*>(this + 1)->by_direction[static_cast<size_t>(direction)].destination;
+}
+
+PENSTOCK_ALWAYS_INLINE bool Table::holds(uint32_t reference, const packet::FlowKey& key) const noexcept {
+    const Entry& entry = entries_[reference >> 1];
+    const size_t direction = reference & 1;
+    uint64_t difference = static_cast<uint64_t>(entry.port_pairs[direction] ^ packet::port_pair(key)) |
+                          static_cast<uint64_t>(static_cast<uint8_t>(entry.protocol) ^ static_cast<uint8_t>(key.protocol));
+    if (!key.source.is_v4()) {
+        if (!entry.is_v6()) {
+            return false;
+        }
+        const auto wanted = load<std::array<uint64_t, 4>>(&key);
+        const auto held = load<std::array<uint64_t, 4>>(&v6_addresses(reference >> 1).by_direction[direction]);
+        for (size_t i = 0; i < 4; ++i) {
+            difference |= wanted[i] ^ held[i];
+        }
+        return difference == 0;
+    }
+    difference |= (entry.v4_addresses[direction] ^ packet::v4_addresses(key)) | static_cast<uint64_t>(entry.is_v6());
+    return difference == 0;
+}
+
 PENSTOCK_ALWAYS_INLINE Found Table::find_in(uint32_t bucket, uint32_t tag, const packet::FlowKey& key) const noexcept {
-    for (const uint64_t slot : buckets_[bucket].slots) {
-        if (tag_in(slot) == tag && slot != 0) {
-            const Connection& candidate = entries_[index_in(slot)].connection;
-            const Direction direction = direction_in(slot);
-            if ((direction == Direction::Forward ? candidate.forward : candidate.reverse) == key) {
-                return {{index_in(slot)}, direction};
-            }
+    for (uint32_t matches = match8(buckets_[bucket].tags, tag); matches != 0; matches &= matches - 1) {
+        const uint32_t reference = buckets_[bucket].references[std::countr_zero(matches)];
+        if (holds(reference, key)) {
+            return {{reference >> 1}, static_cast<Direction>(reference & 1)};
         }
     }
     return {};
@@ -193,39 +307,68 @@ PENSTOCK_ALWAYS_INLINE Found Table::find(const packet::FlowKey& key, uint64_t ha
     return found.is_hit() ? found : find_in(other_bucket(first, tag_of(hash)), tag_of(hash), key);
 }
 
-PENSTOCK_ALWAYS_INLINE void Table::prefetch_entry(uint64_t hash) const noexcept {
-    for (const uint64_t slot : buckets_[first_bucket(hash)].slots) {
-        if (tag_in(slot) == tag_of(hash) && slot != 0) {
-            const auto* entry = reinterpret_cast<const std::byte*>(&entries_[index_in(slot)]);
-            prefetch_read(entry);
-            prefetch_read(entry + kCacheLine);
-            return;
+PENSTOCK_ALWAYS_INLINE uint32_t Table::candidate_in(uint32_t bucket, uint32_t tag, bool is_v6) const noexcept {
+    const uint32_t matches = match8(buckets_[bucket].tags, tag);
+    if (matches == 0) {
+        return kNone;
+    }
+    const uint32_t reference = buckets_[bucket].references[std::countr_zero(matches)];
+    prefetch_read(&entries_[reference >> 1]);
+    if (is_v6) {
+        prefetch_read(&entries_[(reference >> 1) + 1]);
+    }
+    return reference;
+}
+
+template <typename KeyAt>
+PENSTOCK_ALWAYS_INLINE void Table::find_burst(uint32_t count, const uint64_t* hash, KeyAt&& key_at, Found* found) const noexcept {
+    PENSTOCK_ASSERT(count <= limits::kBurstMax);
+    std::array<uint32_t, limits::kBurstMax> candidate;
+    std::array<uint8_t, limits::kBurstMax> elsewhere;  // those whose first bucket knows nothing of them
+    uint32_t elsewhere_count = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        const uint32_t first = first_bucket(hash[i]);
+        candidate[i] = candidate_in(first, tag_of(hash[i]), !key_at(i).source.is_v4());
+        if (candidate[i] == kNone) {
+            prefetch_read(&buckets_[other_bucket(first, tag_of(hash[i]))]);
+            elsewhere[elsewhere_count++] = static_cast<uint8_t>(i);
+        }
+    }
+    for (uint32_t at = 0; at < elsewhere_count; ++at) {
+        const uint32_t i = elsewhere[at];
+        candidate[i] = candidate_in(other_bucket(first_bucket(hash[i]), tag_of(hash[i])), tag_of(hash[i]), !key_at(i).source.is_v4());
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        if (candidate[i] == kNone) {
+            found[i] = {};
+        } else if (holds(candidate[i], key_at(i))) [[likely]] {
+            found[i] = {{candidate[i] >> 1}, static_cast<Direction>(candidate[i] & 1)};
+        } else {
+            found[i] = find_slowly(key_at(i), hash[i]);  // another key has this tag: one look-up in 2^28
         }
     }
 }
 
-PENSTOCK_ALWAYS_INLINE void Table::touch(ConnectionIndex index, TscTime now, TscTicks aged) noexcept {
-    Connection& connection = entries_[index.value].connection;
-    if (is_idle_past(connection.last_seen, now, aged)) [[unlikely]] {
-        // Relaxed: a single word that stands alone. The same holds for the state's word below.
-        __atomic_store_n(reinterpret_cast<detail::Word*>(&connection.last_seen), now.value, __ATOMIC_RELAXED);
+PENSTOCK_ALWAYS_INLINE void Table::touch(ConnectionIndex index, CoarseTime now) noexcept {
+    Entry& entry = entries_[index.value];
+    if (units_between(entry.last_seen, now) >= kTouchAfterUnits) [[unlikely]] {
+        // Relaxed: a single word that stands alone. The same holds for the state below.
+        __atomic_store_n(&entry.last_seen.value, now.value, __ATOMIC_RELAXED);
     }
 }
 
-PENSTOCK_ALWAYS_INLINE void Table::set_state_byte(ConnectionIndex index, uint8_t state, TscTime now) noexcept {
-    Connection& connection = entries_[index.value].connection;
-    if (connection.state == state) [[likely]] {
+PENSTOCK_ALWAYS_INLINE void Table::set_state_byte(ConnectionIndex index, uint8_t state, CoarseTime now) noexcept {
+    Entry& entry = entries_[index.value];
+    if (entry.state == state) [[likely]] {
         return;
     }
-    static_assert(offsetof(Connection, state) % sizeof(detail::Word) == 0, "the state is the first byte of its word");
-    auto* word = reinterpret_cast<detail::Word*>(&connection.state);
-    __atomic_store_n(word, (*word & ~uint64_t{0xff}) | state, __ATOMIC_RELAXED);
-    touch(index, now, {0});
+    __atomic_store_n(&entry.state, state, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry.last_seen.value, now.value, __ATOMIC_RELAXED);
 }
-PENSTOCK_ALWAYS_INLINE void Table::set_state(ConnectionIndex index, TcpState state, TscTime now) noexcept {
+PENSTOCK_ALWAYS_INLINE void Table::set_state(ConnectionIndex index, TcpState state, CoarseTime now) noexcept {
     set_state_byte(index, static_cast<uint8_t>(state), now);
 }
-PENSTOCK_ALWAYS_INLINE void Table::set_state(ConnectionIndex index, DatagramState state, TscTime now) noexcept {
+PENSTOCK_ALWAYS_INLINE void Table::set_state(ConnectionIndex index, DatagramState state, CoarseTime now) noexcept {
     set_state_byte(index, static_cast<uint8_t>(state), now);
 }
 

@@ -42,8 +42,11 @@ static_assert(std::has_unique_object_representations_v<FlowKey>, "padding would 
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t port_pair(const FlowKey& key) noexcept {
     return load<uint32_t>(&key.source_port);
 }
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hashed_rest(uint32_t ports, Protocol protocol) noexcept {
+    return ports | uint64_t{static_cast<uint8_t>(protocol)} << 32;
+}
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hash_of(const FlowKey& key, const KeyedMix& mix) noexcept {
-    const uint64_t rest = port_pair(key) | uint64_t{static_cast<uint8_t>(key.protocol)} << 32;
+    const uint64_t rest = hashed_rest(port_pair(key), key.protocol);
     if (key.source.is_v4()) {
         return mix.of(v4_addresses(key), rest);
     }

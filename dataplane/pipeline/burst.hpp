@@ -24,6 +24,14 @@ struct Arrival {
     HandoffNote note;  // fresh from the wire: nothing tried, no ring crossed
 };
 
+// Some packets of a burst, by index and in order, so that a stage goes over just those that concern it.
+struct PacketList {
+    uint32_t count = 0;
+    std::array<uint8_t, limits::kBurstMax> at;
+    void add(uint32_t i) noexcept { at[count++] = static_cast<uint8_t>(i); }
+};
+static_assert(limits::kBurstMax <= 256);
+
 struct Burst {
     uint32_t count = 0;
     std::array<rte_mbuf*, limits::kBurstMax> handle{};   // opaque here; null in tests without EAL
@@ -34,10 +42,11 @@ struct Burst {
 
     std::array<packet::Parsed, limits::kBurstMax> parsed{};
     std::array<Verdict, limits::kBurstMax> verdict{};
-    std::array<DropReason, limits::kBurstMax> reason{};  // where verdict is Drop
-    std::array<uint64_t, limits::kBurstMax> hash{};      // of parsed.key, for Flow packets under way
-    std::array<conn::Found, limits::kBurstMax> found{};
-    std::array<uint32_t, limits::kBurstMax> generation{};    // of found's entry: tells whether it is still the same connection
+    std::array<DropReason, limits::kBurstMax> reason{};      // where verdict is Drop
+    std::array<uint64_t, limits::kBurstMax> hash{};          // of parsed.key, for Flow packets under way
+    PacketList hits;                                         // packets of known connections, from conn_lookup on
+    PacketList misses;                                       // packets for new_flow
+    std::array<conn::Found, limits::kBurstMax> found{};      // of the hits
     std::array<Candidates, limits::kBurstMax> candidates{};  // who may own the flow; empty where only this worker can
     std::array<WorkerId, limits::kBurstMax> handoff_to{};    // where verdict is Handoff; arrival's note goes along
     std::array<bool, limits::kBurstMax> answers{};           // the packet has become our answer to its sender; no connection
@@ -55,7 +64,6 @@ struct Burst {
         capacity[i] = buffer_capacity;
         arrival[i] = how;
         verdict[i] = Verdict::None;
-        found[i] = {};
         answers[i] = false;
         candidates[i].count = 0;
         return i;

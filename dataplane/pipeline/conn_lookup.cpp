@@ -42,25 +42,36 @@ void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept {
             }
         }
     }
+    // Gathered into dense arrays, so that the passes of the look-up go over nothing else.
+    PacketList flows;
+    std::array<uint64_t, limits::kBurstMax> hash;
     for (uint32_t i = 0; i < burst.count; ++i) {
         if (burst.under_way(i)) {
-            burst.hash[i] = ctx.connections.hash(burst.parsed[i].key);
-            ctx.connections.prefetch(burst.hash[i]);
+            const uint64_t key_hash = ctx.connections.hash(burst.parsed[i].key);
+            ctx.connections.prefetch(key_hash);
+            hash[flows.count] = key_hash;
+            flows.add(i);
         }
     }
-    for (uint32_t i = 0; i < burst.count; ++i) {
-        if (burst.under_way(i)) {
-            ctx.connections.prefetch_entry(burst.hash[i]);
+    std::array<conn::Found, limits::kBurstMax> found;
+    ctx.connections.find_burst(
+        flows.count, hash.data(),
+        [&](uint32_t at) PENSTOCK_INLINE_LAMBDA -> const packet::FlowKey& { return burst.parsed[flows.at[at]].key; }, found.data());
+    burst.hits.count = 0;
+    burst.misses.count = 0;
+    for (uint32_t at = 0; at < flows.count; ++at) {
+        const uint32_t i = flows.at[at];
+        burst.found[i] = found[at];
+        if (found[at].is_hit()) [[likely]] {
+            burst.hits.add(i);
+            continue;
         }
-    }
-    for (uint32_t i = 0; i < burst.count; ++i) {
+        burst.hash[i] = hash[at];
+        if (ctx.workers > 1) {
+            pass_on(ctx, burst, i);
+        }
         if (burst.under_way(i)) {
-            burst.found[i] = ctx.connections.find(burst.parsed[i].key, burst.hash[i]);
-            if (burst.found[i].is_hit()) [[likely]] {
-                burst.generation[i] = ctx.connections.generation(burst.found[i].index);
-            } else if (ctx.workers > 1) {
-                pass_on(ctx, burst, i);
-            }
+            burst.misses.add(i);
         }
     }
 }

@@ -4,9 +4,9 @@
 
 namespace penstock::pipeline {
 
-void release_connection(WorkerContext& ctx, const conn::Connection& connection) noexcept {
+void release_connection(WorkerContext& ctx, const conn::Entry& connection) noexcept {
     if (!connection.source_kept) {
-        nat::release(ctx.snat_ports, connection.reverse);
+        nat::release(ctx.snat_ports, connection.key(conn::Direction::Reverse));
     }
     ctx.counters.services[connection.service.value].connections.subtract(1);
     ctx.counters.backends[connection.backend.value].connections.subtract(1);

@@ -50,9 +50,11 @@ struct WorkerContext {
     // Borrowed for one round of the poll loop.
     const config::Snapshot* snapshot = nullptr;
     TscTime now;
-    route::UseSeconds now_s = 1;  // the same, in the coarse clock of neighbour_use
+    CoarseTime now_coarse;        // the same as connections remember it,
+    route::UseSeconds now_s = 1;  // and as neighbour_use does
 
     TscRate rate;
+    CoarseClock clock{rate};
     std::array<PortFacts, limits::kNicPortsMax> ports{};
     nat::ReplyOwner owner;
 
@@ -71,12 +73,13 @@ struct WorkerContext {
     void begin_round(const config::Snapshot* current, TscTime time) noexcept {
         snapshot = current;
         now = time;
+        now_coarse = clock.at(time);
         now_s = static_cast<route::UseSeconds>(rate.to_seconds({time.value}) + 1);  // 0 would mean never
     }
 };
 
 // Gives back what a connection that is about to be erased holds, and counts its end. Aging calls it before it erases.
-void release_connection(WorkerContext& ctx, const conn::Connection& connection) noexcept;
+void release_connection(WorkerContext& ctx, const conn::Entry& connection) noexcept;
 // release_connection, then erase.
 void close_connection(WorkerContext& ctx, ConnectionIndex index) noexcept;
 

@@ -1,6 +1,5 @@
 #include "dataplane/pipeline/forward.hpp"
 
-#include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/wire.hpp"
 
 namespace penstock::pipeline {
@@ -11,28 +10,27 @@ void forward(WorkerContext& ctx, Burst& burst) noexcept {
         if (!burst.under_way(i)) {
             continue;
         }
-        const std::optional<route::NextHop> next_hop = routes.next_hop(burst.leaves_to[i]);
-        if (!next_hop) [[unlikely]] {
+        const IpAddr& destination = burst.leaves_to[i];
+        const route::Hop* hop = burst.parsed[i].family == IpFamily::V4 ? routes.hop(destination.v4_wire()) : routes.hop(destination);
+        if (hop == nullptr) [[unlikely]] {
             burst.drop(i, DropReason::NoRoute);
             continue;
         }
         // Ethernet padding behind a short IP packet stays as it came; what counts against the MTU is the IP packet.
-        const route::EgressPort* egress = routes.port(next_hop->egress);
         const auto ip_bytes =
             burst.answers[i] ? static_cast<uint16_t>(burst.length[i] - sizeof(packet::EthernetHeader)) : burst.parsed[i].l3_length;
-        if (egress != nullptr && ip_bytes > egress->mtu) [[unlikely]] {
+        if (ip_bytes > hop->mtu) [[unlikely]] {
             burst.drop(i, DropReason::PacketTooBig);
             continue;
         }
-        burst.egress[i] = next_hop->egress;
-        const route::Neighbour* neighbour = next_hop->neighbour;
-        if (neighbour == nullptr || !neighbour->is_usable()) [[unlikely]] {
+        burst.egress[i] = hop->egress;
+        if (!hop->is_usable) [[unlikely]] {
             burst.verdict[i] = Verdict::Hold;
-            burst.next_hop[i] = next_hop->address;
+            burst.next_hop[i] = hop->next_hop_of(destination);
             continue;
         }
-        packet::set_ethernet(std::span(burst.data[i], burst.length[i]), ctx.ports[next_hop->egress.value].mac, neighbour->mac);
-        ctx.neighbour_use.note(neighbour->id, ctx.now_s);
+        store(burst.data[i], hop->ethernet_addresses);
+        ctx.neighbour_use.note(hop->neighbour, ctx.now_s);
         burst.verdict[i] = Verdict::Transmit;
     }
 }

@@ -4,8 +4,10 @@
 #include "dataplane/nat/masquerade.hpp"
 #include "dataplane/nat/snat.hpp"
 #include "dataplane/packet/reject.hpp"
+#include "dataplane/packet/rewrite.hpp"
 #include "dataplane/pipeline/admit.hpp"
 #include "dataplane/pipeline/track.hpp"
+#include "dataplane/pipeline/translate.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -13,8 +15,8 @@ namespace {
 using packet::FlowKey;
 using stats::Counter;
 
-// When the table is full, this many entries are looked at for a half-open one to give up; a SYN flood makes nearly all of them such.
-constexpr uint32_t kVictimSearchSlots = 64;
+// When the table is full, this many units are looked at for a half-open one to give up; a SYN flood makes nearly all of them such.
+constexpr uint32_t kVictimSearchUnits = 64;
 
 void drop_counted(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend, DropReason reason) noexcept {
     burst.drop(i, reason);
@@ -73,11 +75,13 @@ std::expected<FlowKey, DropReason> bind_source(WorkerContext& ctx, const FlowKey
 conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry, uint64_t forward_hash) noexcept {
     const uint64_t reverse_hash = ctx.connections.hash(entry.reverse);
     conn::Inserted inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);
-    if (inserted.status == conn::InsertStatus::Full) {
-        const ConnectionIndex victim = ctx.aging.find_victim(ctx.connections, kVictimSearchSlots);
-        if (victim.is_set()) {
-            close_connection(ctx, victim);
+    if (inserted.status == conn::InsertStatus::Full) [[unlikely]] {
+        const conn::Victims victims = ctx.aging.find_victims(ctx.connections, entry.forward.source.family(), kVictimSearchUnits);
+        for (uint32_t i = 0; i < victims.count; ++i) {
+            close_connection(ctx, victims.index[i]);
             ctx.count()[Counter::EvictedConnections].add(1);
+        }
+        if (victims.count > 0) {
             inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);
         }
     }
@@ -94,8 +98,8 @@ void open_flow(WorkerContext& ctx, Burst& burst, uint32_t i, const Admission& ad
     entry.forward = forward;
     entry.service = service.id;
     entry.backend = backend.id;
-    entry.opened_at = ctx.now;
-    entry.last_seen = ctx.now;
+    entry.opened_at = ctx.now_coarse;
+    entry.last_seen = ctx.now_coarse;
     entry.state = forward.protocol == Protocol::Tcp ? static_cast<uint8_t>(conn::kTcpOpeningState)
                                                     : static_cast<uint8_t>(conn::DatagramState::OneWay);
 
@@ -108,6 +112,10 @@ void open_flow(WorkerContext& ctx, Burst& burst, uint32_t i, const Admission& ad
         }
         entry.reverse = *reverse;
         entry.source_kept = !translate;
+        const packet::TranslationDeltas deltas =
+            packet::translation_deltas(forward, {reverse->destination, reverse->source, reverse->destination_port, reverse->source_port});
+        entry.l4_delta = deltas.l4;
+        entry.ip_delta = deltas.ip;
         inserted = insert(ctx, entry, burst.hash[i]);
         if (inserted.status == conn::InsertStatus::Inserted) {
             break;
@@ -123,7 +131,7 @@ void open_flow(WorkerContext& ctx, Burst& burst, uint32_t i, const Admission& ad
         translate = true;
     }
     burst.found[i] = {inserted.index, conn::Direction::Forward};
-    burst.generation[i] = ctx.connections.generation(inserted.index);
+    translate_one(ctx, burst, i);
 
     stats::ServiceCounters& counters = ctx.counters.services[service.id.value];
     counters.new_flows.add(1);
@@ -157,24 +165,20 @@ PENSTOCK_NOINLINE void serve_miss(WorkerContext& ctx, Burst& burst, uint32_t i) 
 }  // namespace
 
 void new_flow(WorkerContext& ctx, Burst& burst) noexcept {
-    bool opened = false;
-    for (uint32_t i = 0; i < burst.count; ++i) {
-        if (!burst.under_way(i) || burst.found[i].is_hit()) {
-            continue;
-        }
+    const uint64_t before = ctx.count()[Counter::NewConnections].read();
+    for (uint32_t at = 0; at < burst.misses.count; ++at) {
+        const uint32_t i = burst.misses.at[at];
         // The flow may have been opened by a packet earlier in this burst; then this one is checked and counted as one that arrived later.
-        if (opened) {
+        if (ctx.count()[Counter::NewConnections].read() != before) {
             burst.found[i] = ctx.connections.find(burst.parsed[i].key, burst.hash[i]);
-            if (burst.found[i].is_hit()) {
-                burst.generation[i] = ctx.connections.generation(burst.found[i].index);
-                track_packet(ctx, burst, i);
-                if (!burst.under_way(i) || burst.found[i].is_hit()) {
-                    continue;
+            if (burst.found[i].is_hit() && track_packet(ctx, burst, i)) {
+                if (burst.under_way(i)) {
+                    translate_one(ctx, burst, i);
                 }
+                continue;
             }
         }
         serve_miss(ctx, burst, i);
-        opened |= burst.found[i].is_hit();
     }
 }
 

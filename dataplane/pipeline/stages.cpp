@@ -13,8 +13,9 @@ void run_stages(WorkerContext& ctx, Burst& burst) noexcept {
     classify(ctx, burst);
     conn_lookup(ctx, burst);
     track(ctx, burst);
-    new_flow(ctx, burst);
+    // Before new_flow, which may give up a connection of this burst to make room in a full table: its packets have left by then.
     translate(ctx, burst);
+    new_flow(ctx, burst);
     forward(ctx, burst);
 }
 

@@ -5,69 +5,85 @@
 namespace penstock::pipeline {
 namespace {
 
-// Advances the connection by this packet. False: the packet goes no further, or has become a miss.
-bool advance(WorkerContext& ctx, Burst& burst, uint32_t i, TscTicks aged) noexcept {
-    const conn::Found found = burst.found[i];
-    const conn::Connection& connection = ctx.connections.at(found.index);
-    if (!connection.is_tcp()) {
-        ctx.connections.set_state(found.index, conn::step(connection.datagram_state(), found.direction), ctx.now);
-    } else {
-        const conn::TcpStep step = conn::step(connection.tcp_state(), found.direction, burst.parsed[i].tcp_flags);
-        switch (step.action) {
-            case conn::TcpAction::Pass:
-                ctx.connections.set_state(found.index, step.next, ctx.now);
-                break;
-            case conn::TcpAction::Reopen:
-                close_connection(ctx, found.index);
-                burst.found[i] = {};
-                return false;
-            case conn::TcpAction::Invalid:
-                burst.drop(i, DropReason::InvalidTcpFlags);
-                return false;
-        }
-    }
-    ctx.connections.touch(found.index, ctx.now, aged);
-    return true;
+// What becomes of a packet of a known connection.
+enum class Tracked : uint8_t { GoesOn, IsDropped, IsMiss };
+
+PENSTOCK_NOINLINE Tracked reopen(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    // The tuple opens again under the same key, whose hash the look-up kept for misses only.
+    burst.hash[i] = ctx.connections.hash(burst.parsed[i].key);
+    close_connection(ctx, burst.found[i].index);
+    return Tracked::IsMiss;
 }
 
-// True where the packet goes on.
-PENSTOCK_ALWAYS_INLINE bool track_one(WorkerContext& ctx, Burst& burst, uint32_t i, TscTicks aged) noexcept {
+PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (burst.parsed[i].ttl <= 1) [[unlikely]] {
         burst.drop(i, DropReason::TtlExpired);
-        return false;
+        return Tracked::IsDropped;
     }
-    if (!advance(ctx, burst, i, aged)) {
-        return false;
+    const conn::Found found = burst.found[i];
+    const conn::Entry& connection = ctx.connections.at(found.index);
+    if (connection.is_tcp()) {
+        const conn::TcpStep step = conn::step(connection.tcp_state(), found.direction, burst.parsed[i].tcp_flags);
+        if (step.action != conn::TcpAction::Pass) [[unlikely]] {
+            if (step.action == conn::TcpAction::Reopen) {
+                return reopen(ctx, burst, i);
+            }
+            burst.drop(i, DropReason::InvalidTcpFlags);
+            return Tracked::IsDropped;
+        }
+        ctx.connections.set_state(found.index, step.next, ctx.now_coarse);
+    } else {
+        ctx.connections.set_state(found.index, conn::step(connection.datagram_state(), found.direction), ctx.now_coarse);
     }
-    stats::ServiceCounters& service = ctx.counters.services[ctx.connections.at(burst.found[i].index).service.value];
-    const bool forward = burst.found[i].direction == conn::Direction::Forward;
+    ctx.connections.touch(found.index, ctx.now_coarse);
+    stats::ServiceCounters& service = ctx.counters.services[connection.service.value];
+    const bool forward = found.direction == conn::Direction::Forward;
     (forward ? service.forward_packets : service.reverse_packets).add(1);
     (forward ? service.forward_bytes : service.reverse_bytes).add(burst.parsed[i].l3_length);
-    return true;
+    return Tracked::GoesOn;
 }
 
 }  // namespace
 
 void track(WorkerContext& ctx, Burst& burst) noexcept {
-    const TscTicks aged = ctx.rate.milliseconds(conn::kTouchAfterMs);
-    uint64_t hits = 0;
-    for (uint32_t i = 0; i < burst.count; ++i) {
-        if (!burst.under_way(i) || !burst.found[i].is_hit()) {
+    PacketList hits;
+    // Whether a SYN has ended a connection in this burst: its later packets found it, but it is no more.
+    bool has_ended = false;
+    for (uint32_t at = 0; at < burst.hits.count; ++at) {
+        const uint32_t i = burst.hits.at[at];
+        if (has_ended && !(burst.found[i] = ctx.connections.find(burst.parsed[i].key, ctx.connections.hash(burst.parsed[i].key))).is_hit())
+            [[unlikely]] {
+            burst.hash[i] = ctx.connections.hash(burst.parsed[i].key);
+            burst.misses.add(i);
             continue;
         }
-        // A packet earlier in this burst may have ended the connection that the lookup found (a SYN on a finished one).
-        if (ctx.connections.generation(burst.found[i].index) != burst.generation[i]) [[unlikely]] {
-            burst.found[i] = {};
-            continue;
+        switch (track_one(ctx, burst, i)) {
+            [[likely]] case Tracked::GoesOn:
+                hits.add(i);
+                break;
+            case Tracked::IsDropped:
+                break;
+            case Tracked::IsMiss:
+                burst.misses.add(i);
+                has_ended = true;
+                break;
         }
-        hits += track_one(ctx, burst, i, aged) ? 1 : 0;
     }
-    ctx.count()[stats::Counter::ConnectionHits].add(hits);
+    burst.hits = hits;
+    ctx.count()[stats::Counter::ConnectionHits].add(hits.count);
 }
 
-void track_packet(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
-    const bool hit = track_one(ctx, burst, i, ctx.rate.milliseconds(conn::kTouchAfterMs));
-    ctx.count()[stats::Counter::ConnectionHits].add(hit ? 1 : 0);
+bool track_packet(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    switch (track_one(ctx, burst, i)) {
+        case Tracked::GoesOn:
+            ctx.count()[stats::Counter::ConnectionHits].add(1);
+            return true;
+        case Tracked::IsDropped:
+            return true;
+        case Tracked::IsMiss:
+            break;
+    }
+    return false;
 }
 
 }  // namespace penstock::pipeline

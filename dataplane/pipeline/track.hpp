@@ -9,8 +9,8 @@ namespace penstock::pipeline {
 
 void track(WorkerContext& ctx, Burst& burst) noexcept;
 
-// The same for one packet, whose found[i] and generation[i] are fresh: new_flow's, for packets whose connection was opened earlier in their
-// own burst. Afterwards the packet is dropped, has become a miss, or goes on to translate.
-void track_packet(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
+// The same for one packet whose found[i] is fresh: new_flow's, for packets whose connection was opened earlier in their own burst. False
+// where the packet has become a miss; else it is dropped or goes on.
+[[nodiscard]] bool track_packet(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
 }  // namespace penstock::pipeline

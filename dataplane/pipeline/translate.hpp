@@ -1,11 +1,43 @@
-// Stage 5: rewrite addresses, ports and TTL of packets that have a connection, with their checksums.
+// Stage 5: rewrite addresses, ports and TTL of packets that have a connection, with their checksums. Both IP versions and both directions
+// are one body: the other direction's key is what the packet leaves with, and its checksum deltas are the inverses.
 #pragma once
 
+#include "dataplane/packet/rewrite.hpp"
 #include "dataplane/pipeline/burst.hpp"
 #include "dataplane/pipeline/context.hpp"
 
 namespace penstock::pipeline {
 
+namespace detail {
+template <packet::WireAddress Address>
+PENSTOCK_ALWAYS_INLINE void translate_by(Burst& burst, uint32_t i, const conn::Entry& connection, conn::Direction direction,
+                                         const Address& source, const Address& destination) noexcept {
+    const bool forward = direction == conn::Direction::Forward;
+    const conn::Direction other = forward ? conn::Direction::Reverse : conn::Direction::Forward;
+    packet::translate_packet<Address>(burst.data[i], burst.parsed[i], source, destination,
+                                      Be16::from_host(connection.destination_port(other)), Be16::from_host(connection.source_port(other)),
+                                      forward ? connection.l4_delta : connection.l4_delta.inverse(),
+                                      forward ? connection.ip_delta : connection.ip_delta.inverse());
+}
+}  // namespace detail
+
+// Packet i, whose connection is found[i].
+PENSTOCK_ALWAYS_INLINE void translate_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const conn::Entry& connection = ctx.connections.at(burst.found[i].index);
+    const conn::Direction direction = burst.found[i].direction;
+    const conn::Direction other = direction == conn::Direction::Forward ? conn::Direction::Reverse : conn::Direction::Forward;
+    if (!connection.is_v6()) [[likely]] {
+        const Be32 destination = connection.v4_source(other);
+        detail::translate_by(burst, i, connection, direction, connection.v4_destination(other), destination);
+        burst.leaves_to[i] = IpAddr::v4(destination);
+    } else {
+        const std::array<uint8_t, 16>& destination = connection.v6_source(other);
+        detail::translate_by(burst, i, connection, direction, connection.v6_destination(other), destination);
+        burst.leaves_to[i] = IpAddr::v6(destination);
+    }
+}
+
+// The hits of the burst. new_flow translates what it opens.
 void translate(WorkerContext& ctx, Burst& burst) noexcept;
 
 }  // namespace penstock::pipeline

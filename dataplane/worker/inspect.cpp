@@ -91,7 +91,7 @@ void Inspector::for_each_connection(const std::function<bool(const ConnectionVie
             if (!context.connections.read(slot, connection)) {
                 continue;
             }
-            const TscTime now{rte_rdtsc()};
+            const CoarseTime now = context.clock.at({rte_rdtsc()});
             ConnectionView view;
             view.forward = connection.forward;
             view.reverse = connection.reverse;
@@ -100,9 +100,10 @@ void Inspector::for_each_connection(const std::function<bool(const ConnectionVie
             view.worker = context.self;
             view.source_kept = connection.source_kept;
             view.state = std::string(connection.state_name());
-            view.age_ms = context.rate.to_milliseconds(ticks_between(connection.opened_at, now));
-            view.idle_ms = context.rate.to_milliseconds(ticks_between(connection.last_seen, now));
-            const uint64_t limit_ms = context.rate.to_milliseconds(context.aging.limits().limit_for(connection));
+            view.age_ms = context.clock.to_milliseconds(units_between(connection.opened_at, now));
+            view.idle_ms = context.clock.to_milliseconds(units_between(connection.last_seen, now));
+            const uint64_t limit_ms =
+                context.clock.to_milliseconds(context.aging.limits().limit_for(connection.forward.protocol, connection.state));
             view.expires_ms = limit_ms > view.idle_ms ? limit_ms - view.idle_ms : 0;
             if (!visit(view)) {
                 return;

@@ -84,9 +84,9 @@ uint32_t Worker::round() noexcept {
 
 void Worker::housekeeping() noexcept {
     const uint64_t before = rte_rdtsc();
-    const uint32_t gone = context_.aging.tick(
-        context_.connections, context_.now, conn::slots_per_tick(context_.connections.capacity()),
-        [&](ConnectionIndex, const conn::Connection& connection) { pipeline::release_connection(context_, connection); });
+    const uint32_t gone =
+        context_.aging.tick(context_.connections, context_.now_coarse, conn::units_per_tick(context_.connections.capacity()),
+                            [&](ConnectionIndex, const conn::Entry& connection) { pipeline::release_connection(context_, connection); });
     if (gone > 0) {
         context_.count()[Counter::Connections].set(context_.connections.size());
     }

@@ -170,7 +170,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
         .rate = rate,
         .owner = {workers, options.secret},
         .connections = std::move(*table),
-        .aging = conn::Aging(conn::TimeoutTicks(conn::Timeouts{}, rate)),
+        .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate)),
         .snat_ports = std::move(*snat_ports),
         .schedulers = lb::SchedulerState(kept.cursors.as<uint32_t>(), HashKey::random().k0),
         .pending = route::PendingPackets<rte_mbuf*>(rate),

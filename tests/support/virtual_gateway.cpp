@@ -21,7 +21,7 @@ VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
             .rate = rate_,
             .owner = {options.workers, secret},
             .connections = std::move(*table),
-            .aging = conn::Aging(conn::TimeoutTicks(conn::Timeouts{}, rate_)),
+            .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate_)),
             .snat_ports = std::move(*ports),
             .schedulers = lb::SchedulerState(state->cursors, HashKey::random().k0),
             .pending = route::PendingPackets<rte_mbuf*>(rate_),
@@ -190,8 +190,8 @@ void VirtualGateway::age() {
     for (const auto& state : workers_) {
         pipeline::WorkerContext& context = *state->context;
         context.begin_round(&snapshot_, now_);
-        context.aging.tick(context.connections, now_, context.connections.capacity(),
-                           [&](ConnectionIndex, const conn::Connection& connection) { pipeline::release_connection(context, connection); });
+        context.aging.tick(context.connections, context.now_coarse, context.connections.capacity(),
+                           [&](ConnectionIndex, const conn::Entry& connection) { pipeline::release_connection(context, connection); });
     }
 }
 
