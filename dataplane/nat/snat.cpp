@@ -39,22 +39,4 @@ PortRules rules_for(const SnatConfig& config, const SnatAddress& address, const 
     return rules;
 }
 
-std::expected<Binding, DropReason> bind(PortPool& pool, const SnatConfig& config, const HostPorts& host,
-                                        const BindRequest& request) noexcept {
-    const uint32_t fitting = count_fitting(config, request);
-    for (uint32_t turn = 0; turn < fitting; ++turn) {
-        const uint8_t index = fitting_at(config, request, static_cast<uint32_t>((request.client_hash % fitting + turn) % fitting));
-        const SnatAddress& snat = config.addresses[index];
-        const PoolKey key{snat.address, request.endpoint, request.endpoint_port, request.protocol};
-        if (const std::optional<L4Port> port = pool.take(key, rules_for(config, snat, host))) {
-            return Binding{snat.address, *port, index};
-        }
-    }
-    return std::unexpected(fitting == 0 ? DropReason::NoSnatAddress : DropReason::SnatPortsExhausted);
-}
-
-void release(PortPool& pool, const packet::FlowKey& reverse) noexcept {
-    pool.give_back({reverse.destination, reverse.source, reverse.source_port, reverse.protocol}, reverse.destination_port);
-}
-
 }  // namespace penstock::nat

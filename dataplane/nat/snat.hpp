@@ -1,22 +1,12 @@
-// The source that a new full-NAT flow leaves with: a SNAT address that fits the endpoint and a port of this worker's share, so that the
-// reply returns to it (reply_owner.hpp).
+// Which SNAT addresses and ports a new full-NAT flow may leave with: those that fit its endpoint. source_search.hpp chooses among them.
 #pragma once
 
 #include <cstdint>
-#include <expected>
 
-#include "dataplane/base/verdict.hpp"
-#include "dataplane/nat/port_pool.hpp"
+#include "dataplane/nat/port_rules.hpp"
 #include "dataplane/nat/snat_config.hpp"
-#include "dataplane/packet/flow_key.hpp"
 
 namespace penstock::nat {
-
-struct Binding {
-    IpAddr address;
-    L4Port port = 0;
-    uint8_t index = 0;  // of the address in SnatConfig.addresses
-};
 
 // The flow that wants a source.
 struct BindRequest {
@@ -44,14 +34,7 @@ struct HostPorts {
 [[nodiscard]] uint8_t count_fitting(const SnatConfig& config, const BindRequest& request) noexcept;
 [[nodiscard]] uint8_t fitting_at(const SnatConfig& config, const BindRequest& request, uint32_t nth) noexcept;
 
-// NoSnatAddress: none has the endpoint's family and fits its egress. SnatPortsExhausted: those that fit have no port left towards it.
-[[nodiscard]] std::expected<Binding, DropReason> bind(PortPool& pool, const SnatConfig& config, const HostPorts& host,
-                                                      const BindRequest& request) noexcept;
-
-// The address that bind() tries first, or null where none fits; for explain.
+// The address that a SourceSearch begins with, or null where none fits; for explain.
 [[nodiscard]] const SnatAddress* first_choice(const SnatConfig& config, const BindRequest& request) noexcept;
-
-// Gives back what bind() gave to a connection whose reverse key this is (backend -> SNAT). Not for connections that keep their source.
-void release(PortPool& pool, const packet::FlowKey& reverse) noexcept;
 
 }  // namespace penstock::nat

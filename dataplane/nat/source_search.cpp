@@ -27,12 +27,35 @@ void SourceSearch::prefetch_pool(const PortProposer& ports) const noexcept {
     }
 }
 
+std::optional<Source> SourceSearch::prefer(PortProposer& ports, const IpAddr& address, L4Port port) noexcept {
+    for (uint32_t turn = 0; turn < fitting_; ++turn) {
+        if (turn != turn_) {
+            turn_to(turn, ports);
+        }
+        const SnatAddress& snat = config_->addresses[index_];
+        if (snat.address == address && (rules_for(*config_, snat, host_).usable(port / kPortsPerBlock) >> port % kPortsPerBlock & 1) != 0) {
+            pool_ = ports.open(key(), hash_);
+            port_ = port;
+            is_preferred_ = true;
+            return Source{address, port, index_, pool_};
+        }
+    }
+    if (fitting_ > 0) {
+        turn_to(0, ports);
+    }
+    return std::nullopt;
+}
+
 std::optional<Source> SourceSearch::first(PortProposer& ports) noexcept {
     return fitting_ == 0 ? std::nullopt : propose(ports);
 }
 
 std::optional<Source> SourceSearch::after_refusal(PortProposer& ports) noexcept {
     ports.refuse(pool_, port_);
+    if (is_preferred_) {  // it may be of any of the addresses: the search begins where it would have without it
+        is_preferred_ = false;
+        turn_to(0, ports);
+    }
     return propose(ports);
 }
 

@@ -37,6 +37,8 @@ class SourceSearch {
     SourceSearch(const PortProposer& ports, const SnatConfig& config, const HostPorts& host, const BindRequest& request) noexcept;
     void prefetch_pool(const PortProposer& ports) const noexcept;
 
+    // Instead of first(): this very source, where it fits the endpoint and may still be handed out. Empty: go on with first().
+    [[nodiscard]] std::optional<Source> prefer(PortProposer& ports, const IpAddr& address, L4Port port) noexcept;
     // The source to try, from the first address that has a port. Empty: there is none; see failure().
     [[nodiscard]] std::optional<Source> first(PortProposer& ports) noexcept;
     // The table has the last one already: the one to try instead.
@@ -61,6 +63,7 @@ class SourceSearch {
     uint8_t index_ = 0;    // of the address that is being tried
     uint8_t fitting_ = 0;  // how many addresses fit
     uint8_t turn_ = 0;     // how many of them were given up
+    bool is_preferred_ = false;
 };
 
 }  // namespace penstock::nat

@@ -1,12 +1,10 @@
 #include "dataplane/pipeline/context.hpp"
 
-#include "dataplane/nat/snat.hpp"
-
 namespace penstock::pipeline {
 
 void release_connection(WorkerContext& ctx, const conn::Entry& connection) noexcept {
     if (!connection.source_kept) {
-        nat::release(ctx.snat_ports, connection.key(conn::Direction::Reverse));
+        ctx.snat_ports.give_back({connection.snat_pool}, connection.destination_port(conn::Direction::Reverse));
     }
     ctx.counters.services[connection.service.value].connections.subtract(1);
     ctx.counters.backends[connection.backend.value].connections.subtract(1);

@@ -12,7 +12,7 @@
 #include "dataplane/conn/aging.hpp"
 #include "dataplane/conn/table.hpp"
 #include "dataplane/lb/scheduler.hpp"
-#include "dataplane/nat/port_pool.hpp"
+#include "dataplane/nat/port_proposer.hpp"
 #include "dataplane/nat/reply_owner.hpp"
 #include "dataplane/pipeline/reject_limiter.hpp"
 #include "dataplane/route/neighbour_use.hpp"
@@ -30,12 +30,6 @@ struct ResolveRequest {
 };
 // 256: one for each packet that may wait (limits::kPendingMax); a lost request is repeated by the next packet.
 using ResolveQueue = SpscQueue<ResolveRequest, limits::kPendingMax>;
-
-// SNAT ports of a worker whose table holds `connections`. One more, because a flow takes its port before a full table gives up another flow
-// for it: with as many, the ports would run out first and a flood of SYNs would shut everybody out.
-[[nodiscard]] constexpr uint32_t snat_ports_for(uint32_t connections) noexcept {
-    return connections + 1;
-}
 
 // What the stages must know of a NicPort.
 struct PortFacts {
@@ -60,7 +54,7 @@ struct WorkerContext {
 
     conn::Table connections;
     conn::Aging aging;
-    nat::PortPool snat_ports;
+    nat::PortProposer snat_ports;
     lb::SchedulerState schedulers;
     route::PendingPackets<rte_mbuf*> pending;
     route::NeighbourUse neighbour_use;

@@ -1,8 +1,12 @@
 #include "dataplane/pipeline/new_flow.hpp"
 
+#include <array>
+#include <memory>
+#include <optional>
+
 #include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/nat/masquerade.hpp"
-#include "dataplane/nat/snat.hpp"
+#include "dataplane/nat/source_search.hpp"
 #include "dataplane/packet/reject.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/pipeline/admit.hpp"
@@ -43,37 +47,8 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow&
     ctx.count()[Counter::Rejected].add(1);
 }
 
-// The reverse key of a flow to `backend`, with a SNAT port bound where the source is translated.
-std::expected<FlowKey, DropReason> bind_source(WorkerContext& ctx, const FlowKey& forward, const lb::Backend& backend,
-                                               bool translate) noexcept {
-    FlowKey reverse;
-    reverse.source = backend.address;
-    reverse.source_port = backend.port;
-    reverse.protocol = forward.protocol;
-    if (!translate) {
-        reverse.destination = forward.source;
-        reverse.destination_port = forward.source_port;
-        return reverse;
-    }
-    const std::optional<route::NextHop> next_hop = ctx.snapshot->routes->next_hop(backend.address);
-    if (!next_hop) {
-        return std::unexpected(DropReason::NoRoute);
-    }
-    const nat::BindRequest request{backend.address, backend.port, forward.protocol, next_hop->egress,
-                                   packet::hash_of(forward.source, ctx.owner.secret)};
-    const nat::HostPorts host{ctx.snapshot->services->node_port_bits(forward.protocol), static_cast<uint32_t>(ctx.snapshot->generation)};
-    const auto binding = nat::bind(ctx.snat_ports, *ctx.snapshot->snat, host, request);
-    if (!binding) {
-        return std::unexpected(binding.error());
-    }
-    reverse.destination = binding->address;
-    reverse.destination_port = binding->port;
-    return reverse;
-}
-
 // Inserts a complete entry; a full table gives up a half-open connection for it.
-conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry, uint64_t forward_hash) noexcept {
-    const uint64_t reverse_hash = ctx.connections.hash(entry.reverse);
+conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry, uint64_t forward_hash, uint64_t reverse_hash) noexcept {
     conn::Inserted inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);
     if (inserted.status == conn::InsertStatus::Full) [[unlikely]] {
         const conn::Victims victims = ctx.aging.find_victims(ctx.connections, entry.forward.source.family(), kVictimSearchUnits);
@@ -88,97 +63,253 @@ conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry, uint64_
     return inserted;
 }
 
-void open_flow(WorkerContext& ctx, Burst& burst, uint32_t i, const Admission& admission) noexcept {
-    const lb::Service& service = *admission.frontend->service;
-    const lb::BackendSet& set = *admission.set;
+// A flow that is being opened, between the passes of open_flows().
+struct Opening {
+    const lb::Service* service;
+    const lb::FrontendRow* frontend;
+    const lb::Backend* backend;
+    nat::SourceSearch search;           // where the source is translated
+    std::optional<nat::Source> source;  // the first proposal
+    uint64_t reverse_hash;              // of the first proposal
+    uint8_t packet;
+    bool keep_source;
+};
+
+// The source of a finished connection that a SYN of the same client tuple opens anew. Its new flow has it again where it can: at the
+// endpoint the old connection may still be in TIME-WAIT, which lets a client's own, rising sequence numbers in (ADR 0009).
+struct FormerSource {
+    IpAddr address;
+    L4Port port = 0;
+};
+
+FlowKey reverse_key(const FlowKey& forward, const lb::Backend& backend, const nat::Source* source) noexcept {
+    return {.source = backend.address,
+            .destination = source == nullptr ? forward.source : source->address,
+            .source_port = backend.port,
+            .destination_port = source == nullptr ? forward.source_port : source->port,
+            .protocol = forward.protocol};
+}
+
+// The egress decides which SNAT addresses fit. False: no route to the backend.
+bool begin_search(WorkerContext& ctx, const FlowKey& forward, Opening& opening) noexcept {
+    const route::Hop* hop = ctx.snapshot->routes->hop(opening.backend->address);
+    if (hop == nullptr) {
+        return false;
+    }
+    const nat::BindRequest request{opening.backend->address, opening.backend->port, forward.protocol, hop->egress,
+                                   packet::hash_of(forward.source, ctx.owner.secret)};
+    const nat::HostPorts host{ctx.snapshot->services->node_port_bits(forward.protocol), static_cast<uint32_t>(ctx.snapshot->generation)};
+    opening.search = nat::SourceSearch(ctx.snat_ports, *ctx.snapshot->snat, host, request);
+    return true;
+}
+
+// Puts the connection into the table, with one source after the other until the table takes one. Empty: done, found[i] is set.
+std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Opening& opening) noexcept {
+    const uint32_t i = opening.packet;
     const FlowKey& forward = burst.parsed[i].key;
-    const lb::Backend& backend = set.usable[lb::pick(service, set, forward, ctx.schedulers)];
-
-    conn::Connection entry;
-    entry.forward = forward;
-    entry.service = service.id;
-    entry.backend = backend.id;
-    entry.opened_at = ctx.now_coarse;
-    entry.last_seen = ctx.now_coarse;
-    entry.state = forward.protocol == Protocol::Tcp ? static_cast<uint8_t>(conn::kTcpOpeningState)
-                                                    : static_cast<uint8_t>(conn::DatagramState::OneWay);
-
-    bool translate = nat::must_translate(set.source == lb::SourceMode::Keep, forward.source, backend.address);
-    conn::Inserted inserted;
+    conn::Connection entry{.forward = forward,
+                           .last_seen = ctx.now_coarse,
+                           .opened_at = ctx.now_coarse,
+                           .service = opening.service->id,
+                           .backend = opening.backend->id,
+                           .state = forward.protocol == Protocol::Tcp ? static_cast<uint8_t>(conn::kTcpOpeningState)
+                                                                      : static_cast<uint8_t>(conn::DatagramState::OneWay)};
+    uint64_t reverse_hash = opening.reverse_hash;
     for (;;) {
-        const auto reverse = bind_source(ctx, forward, backend, translate);
-        if (!reverse) {
-            return drop_counted(ctx, burst, i, admission.frontend, reverse.error());
+        if (!opening.keep_source && !opening.source) {
+            return opening.search.failure();
         }
-        entry.reverse = *reverse;
-        entry.source_kept = !translate;
-        const packet::TranslationDeltas deltas =
-            packet::translation_deltas(forward, {reverse->destination, reverse->source, reverse->destination_port, reverse->source_port});
+        entry.reverse = reverse_key(forward, *opening.backend, opening.keep_source ? nullptr : &*opening.source);
+        entry.source_kept = opening.keep_source;
+        entry.snat_pool = opening.keep_source ? 0 : opening.source->pool.value;
+        entry.snat_index = opening.keep_source ? 0 : opening.source->index;
+        const packet::TranslationDeltas deltas = packet::translation_deltas(
+            forward, {entry.reverse.destination, entry.reverse.source, entry.reverse.destination_port, entry.reverse.source_port});
         entry.l4_delta = deltas.l4;
         entry.ip_delta = deltas.ip;
-        inserted = insert(ctx, entry, burst.hash[i]);
-        if (inserted.status == conn::InsertStatus::Inserted) {
-            break;
+        const conn::Inserted inserted = insert(ctx, entry, burst.hash[i], reverse_hash);
+        switch (inserted.status) {
+            case conn::InsertStatus::Inserted:
+                if (!opening.keep_source) {
+                    opening.search.confirm(ctx.snat_ports);
+                }
+                burst.found[i] = {inserted.index, conn::Direction::Forward};
+                return std::nullopt;
+            case conn::InsertStatus::Full:
+            case conn::InsertStatus::ForwardTaken:
+                return DropReason::ConnectionTableFull;
+            case conn::InsertStatus::ReverseTaken:
+                break;
         }
-        if (translate) {
-            nat::release(ctx.snat_ports, entry.reverse);
+        if (!opening.keep_source) {
+            opening.source = opening.search.after_refusal(ctx.snat_ports);
+        } else {
+            // One client socket can reach one backend through two frontends. With the source kept, both flows would have the same reverse
+            // tuple and their replies could not be told apart; the second one is translated, as the kernel's NAT resolves such a clash.
+            opening.keep_source = false;
+            if (!begin_search(ctx, forward, opening)) {
+                return DropReason::NoRoute;
+            }
+            opening.source = opening.search.first(ctx.snat_ports);
         }
-        // One client socket can reach one backend through two frontends. With the source kept, both flows would have the same reverse
-        // tuple and their replies could not be told apart; the second one is translated, as the kernel's NAT resolves such a clash.
-        if (inserted.status != conn::InsertStatus::ReverseTaken || translate) {
-            return drop_counted(ctx, burst, i, admission.frontend, DropReason::ConnectionTableFull);
+        if (opening.source) {
+            reverse_hash = ctx.connections.hash(reverse_key(forward, *opening.backend, &*opening.source));
         }
-        translate = true;
     }
-    burst.found[i] = {inserted.index, conn::Direction::Forward};
-    translate_one(ctx, burst, i);
+}
 
-    stats::ServiceCounters& counters = ctx.counters.services[service.id.value];
+void count_opened(WorkerContext& ctx, const Burst& burst, const Opening& opening) noexcept {
+    stats::ServiceCounters& counters = ctx.counters.services[opening.service->id.value];
     counters.new_flows.add(1);
     counters.connections.add(1);
     counters.forward_packets.add(1);
-    counters.forward_bytes.add(burst.parsed[i].l3_length);
-    stats::BackendCounters& backend_counters = ctx.counters.backends[backend.id.value];
+    counters.forward_bytes.add(burst.parsed[opening.packet].l3_length);
+    stats::BackendCounters& backend_counters = ctx.counters.backends[opening.backend->id.value];
     backend_counters.new_flows.add(1);
     backend_counters.connections.add(1);
     ctx.count()[Counter::NewConnections].add(1);
     ctx.count()[Counter::Connections].set(ctx.connections.size());
 }
 
-PENSTOCK_NOINLINE void serve_miss(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
-    const FlowKey& key = burst.parsed[i].key;
-    const lb::FrontendRow* frontend = ctx.snapshot->services->find(key.destination, key.destination_port, key.protocol);
+// Settles a packet that may open no flow; otherwise fills `opening` with the chosen backend. True: go on.
+bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend, Opening& opening) noexcept {
     const Admission admission = admit(*ctx.snapshot, frontend, burst.parsed[i]);
     switch (admission.kind) {
         case Admission::Kind::Open:
-            return open_flow(ctx, burst, i, admission);
+            break;
         case Admission::Kind::Punt:
             burst.verdict[i] = Verdict::Punt;
-            return;
+            return false;
         case Admission::Kind::Reject:
-            return reject(ctx, burst, i, *admission.frontend);
+            reject(ctx, burst, i, *admission.frontend);
+            return false;
         case Admission::Kind::Drop:
-            return drop_counted(ctx, burst, i, admission.frontend, admission.reason);
+            drop_counted(ctx, burst, i, admission.frontend, admission.reason);
+            return false;
     }
+    const FlowKey& forward = burst.parsed[i].key;
+    opening.packet = static_cast<uint8_t>(i);
+    opening.frontend = frontend;
+    opening.service = frontend->service;
+    opening.backend = &admission.set->usable[lb::pick(*opening.service, *admission.set, forward, ctx.schedulers)];
+    opening.keep_source = !nat::must_translate(admission.set->source == lb::SourceMode::Keep, forward.source, opening.backend->address);
+    return true;
+}
+
+// Serves misses whose keys differ from one another, each step for all of them before the next, so that what they wait for in memory is
+// loaded side by side: frontends, the pools of the chosen endpoints, the buckets of both keys.
+void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, const FormerSource* former) noexcept {
+    const lb::ServiceTable& services = *ctx.snapshot->services;
+    std::array<uint64_t, limits::kBurstMax> frontend_hash;
+    for (uint32_t at = 0; at < misses.count; ++at) {
+        const FlowKey& key = burst.parsed[misses.at[at]].key;
+        frontend_hash[at] = services.hash(key.destination, key.destination_port, key.protocol);
+        services.prefetch(frontend_hash[at]);
+    }
+    // Each is constructed when it is needed: most bursts open one flow or two.
+    union Openings {
+        std::array<Opening, limits::kBurstMax> at;
+        Openings() noexcept {}
+    } openings_;
+    std::array<Opening, limits::kBurstMax>& openings = openings_.at;
+    uint32_t count = 0;
+    for (uint32_t at = 0; at < misses.count; ++at) {
+        const uint32_t i = misses.at[at];
+        const FlowKey& key = burst.parsed[i].key;
+        Opening& opening = *std::construct_at(&openings[count]);
+        if (!choose(ctx, burst, i, services.find(key.destination, key.destination_port, key.protocol, frontend_hash[at]), opening)) {
+            continue;
+        }
+        if (!opening.keep_source && !begin_search(ctx, key, opening)) {
+            drop_counted(ctx, burst, i, opening.frontend, DropReason::NoRoute);
+            continue;
+        }
+        ctx.connections.prefetch_buckets(burst.hash[i]);
+        ++count;
+    }
+    for (uint32_t at = 0; at < count; ++at) {
+        if (!openings[at].keep_source) {
+            openings[at].search.prefetch_pool(ctx.snat_ports);
+        }
+    }
+    ctx.connections.prefetch_units(count);
+    for (uint32_t at = 0; at < count; ++at) {
+        Opening& opening = openings[at];
+        if (!opening.keep_source) {
+            opening.source = former == nullptr ? std::nullopt : opening.search.prefer(ctx.snat_ports, former->address, former->port);
+            if (!opening.source) {
+                opening.source = opening.search.first(ctx.snat_ports);
+            }
+        }
+        if (opening.keep_source || opening.source) {
+            opening.reverse_hash = ctx.connections.hash(
+                reverse_key(burst.parsed[opening.packet].key, *opening.backend, opening.keep_source ? nullptr : &*opening.source));
+            ctx.connections.prefetch_buckets(opening.reverse_hash);
+        }
+    }
+    for (uint32_t at = 0; at < count; ++at) {
+        Opening& opening = openings[at];
+        if (const std::optional<DropReason> failure = bind_and_insert(ctx, burst, opening)) {
+            drop_counted(ctx, burst, opening.packet, opening.frontend, *failure);
+            continue;
+        }
+        count_opened(ctx, burst, opening);
+        translate_one(ctx, burst, opening.packet);
+    }
+}
+
+// Misses that open_flows() can serve together: those of finished connections, and those whose key an earlier one may share, come later, one
+// by one. Told by some bits of the hash: one packet in thirty waits for nothing.
+struct Partition {
+    PacketList together;
+    PacketList one_by_one;
+};
+Partition partition(const Burst& burst) noexcept {
+    Partition parts;
+    std::array<uint64_t, 16> seen{};
+    for (uint32_t at = 0; at < burst.misses.count; ++at) {
+        const uint32_t i = burst.misses.at[at];
+        const uint64_t bit = uint64_t{1} << (burst.hash[i] & 63);
+        uint64_t& word = seen[burst.hash[i] >> 6 & 15];
+        (burst.found[i].is_hit() || (word & bit) != 0 ? parts.one_by_one : parts.together).add(i);
+        word |= bit;
+    }
+    return parts;
+}
+
+// A miss whose key may have been opened or reopened by an earlier packet of this burst: then it is tracked and counted as one that arrived
+// later.
+void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    PacketList alone;
+    alone.add(i);
+    burst.found[i] = ctx.connections.find(burst.parsed[i].key, burst.hash[i]);
+    if (!burst.found[i].is_hit()) {
+        return open_flows(ctx, burst, alone, nullptr);
+    }
+    if (track_packet(ctx, burst, i)) {
+        if (burst.under_way(i)) {
+            translate_one(ctx, burst, i);
+        }
+        return;
+    }
+    const conn::Entry& finished = ctx.connections.at(burst.found[i].index);
+    const FlowKey reverse = finished.key(conn::Direction::Reverse);
+    const FormerSource former{reverse.destination, reverse.destination_port};
+    const bool is_translated = !finished.source_kept;
+    close_connection(ctx, burst.found[i].index);
+    open_flows(ctx, burst, alone, is_translated ? &former : nullptr);
 }
 
 }  // namespace
 
 void new_flow(WorkerContext& ctx, Burst& burst) noexcept {
-    const uint64_t before = ctx.count()[Counter::NewConnections].read();
-    for (uint32_t at = 0; at < burst.misses.count; ++at) {
-        const uint32_t i = burst.misses.at[at];
-        // The flow may have been opened by a packet earlier in this burst; then this one is checked and counted as one that arrived later.
-        if (ctx.count()[Counter::NewConnections].read() != before) {
-            burst.found[i] = ctx.connections.find(burst.parsed[i].key, burst.hash[i]);
-            if (burst.found[i].is_hit() && track_packet(ctx, burst, i)) {
-                if (burst.under_way(i)) {
-                    translate_one(ctx, burst, i);
-                }
-                continue;
-            }
-        }
-        serve_miss(ctx, burst, i);
+    if (burst.misses.count == 0) [[likely]] {
+        return;
+    }
+    const Partition parts = partition(burst);
+    open_flows(ctx, burst, parts.together, nullptr);
+    for (uint32_t at = 0; at < parts.one_by_one.count; ++at) {
+        serve_again(ctx, burst, parts.one_by_one.at[at]);
     }
 }
 

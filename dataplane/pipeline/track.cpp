@@ -8,13 +8,6 @@ namespace {
 // What becomes of a packet of a known connection.
 enum class Tracked : uint8_t { GoesOn, IsDropped, IsMiss };
 
-PENSTOCK_NOINLINE Tracked reopen(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
-    // The tuple opens again under the same key, whose hash the look-up kept for misses only.
-    burst.hash[i] = ctx.connections.hash(burst.parsed[i].key);
-    close_connection(ctx, burst.found[i].index);
-    return Tracked::IsMiss;
-}
-
 PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (burst.parsed[i].ttl <= 1) [[unlikely]] {
         burst.drop(i, DropReason::TtlExpired);
@@ -26,7 +19,7 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
         const conn::TcpStep step = conn::step(connection.tcp_state(), found.direction, burst.parsed[i].tcp_flags);
         if (step.action != conn::TcpAction::Pass) [[unlikely]] {
             if (step.action == conn::TcpAction::Reopen) {
-                return reopen(ctx, burst, i);
+                return Tracked::IsMiss;
             }
             burst.drop(i, DropReason::InvalidTcpFlags);
             return Tracked::IsDropped;
@@ -47,16 +40,8 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
 
 void track(WorkerContext& ctx, Burst& burst) noexcept {
     PacketList hits;
-    // Whether a SYN has ended a connection in this burst: its later packets found it, but it is no more.
-    bool has_ended = false;
     for (uint32_t at = 0; at < burst.hits.count; ++at) {
         const uint32_t i = burst.hits.at[at];
-        if (has_ended && !(burst.found[i] = ctx.connections.find(burst.parsed[i].key, ctx.connections.hash(burst.parsed[i].key))).is_hit())
-            [[unlikely]] {
-            burst.hash[i] = ctx.connections.hash(burst.parsed[i].key);
-            burst.misses.add(i);
-            continue;
-        }
         switch (track_one(ctx, burst, i)) {
             [[likely]] case Tracked::GoesOn:
                 hits.add(i);
@@ -64,8 +49,8 @@ void track(WorkerContext& ctx, Burst& burst) noexcept {
             case Tracked::IsDropped:
                 break;
             case Tracked::IsMiss:
+                burst.hash[i] = ctx.connections.hash(burst.parsed[i].key);
                 burst.misses.add(i);
-                has_ended = true;
                 break;
         }
     }

@@ -1,5 +1,6 @@
-// Between lookup and new_flow: what a packet does to the connection it belongs to. TCP state advances, idle time starts again, the
-// Service's counters move. A SYN on a finished connection ends the old one and turns the packet into a miss.
+// Between lookup and translate: what a packet does to the connection it belongs to. TCP state advances, idle time starts again, the
+// Service's counters move. A SYN on a finished connection becomes a miss, with found[i] still a hit: new_flow ends the old connection once
+// the packets of this burst that belong to it have been translated.
 #pragma once
 
 #include "dataplane/pipeline/burst.hpp"

@@ -1,4 +1,4 @@
-// Stage 5: rewrite addresses, ports and TTL of packets that have a connection, with their checksums. Both IP versions and both directions
+// Stage 4: rewrite addresses, ports and TTL of packets that have a connection, with their checksums. Both IP versions and both directions
 // are one body: the other direction's key is what the packet leaves with, and its checksum deltas are the inverses.
 #pragma once
 

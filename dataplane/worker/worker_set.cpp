@@ -136,9 +136,10 @@ Result<std::unique_ptr<WorkerMemory>> WorkerSet::Impl::take_memory(uint32_t work
         return std::unexpected(table.error());
     }
     memory->table.reset(table->data());
-    const auto ports =
-        take_huge("SNAT ports " + suffix, nat::PortPool::memory_needed(pipeline::snat_ports_for(options.connections_per_worker)),
-                  options.lcores[worker]);
+    const auto ports = take_huge(
+        "SNAT ports " + suffix,
+        nat::PortProposer::memory_needed(options.connections_per_worker, options.snat_ports, static_cast<uint32_t>(options.lcores.size())),
+        options.lcores[worker]);
     if (!ports) {
         return std::unexpected(ports.error());
     }
@@ -158,8 +159,8 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
     WorkerMemory& kept = *memory.emplace_back(std::move(*taken));
 
     auto table = conn::Table::create(kept.table_span, options.connections_per_worker, HashKey::random());
-    auto snat_ports = nat::PortPool::create(kept.snat_ports_span, pipeline::snat_ports_for(options.connections_per_worker), self, workers,
-                                            HashKey::random());
+    auto snat_ports = nat::PortProposer::create(kept.snat_ports_span, options.connections_per_worker, options.snat_ports, self, workers,
+                                                HashKey::random());
     if (!table || !snat_ports) {
         return std::unexpected(table ? snat_ports.error() : table.error());
     }

@@ -37,6 +37,7 @@ struct WorkerSetOptions {
     std::vector<unsigned> lcores;  // one EAL lcore per worker
     std::vector<unsigned> cpus;    // the CPU behind each lcore, for people
     uint32_t connections_per_worker = limits::kConnectionsDefault;
+    nat::PortRange snat_ports;  // every snapshot's SnatConfig.ports lies within
     std::vector<PortPlan> ports;
     HashKey secret = HashKey::random();
 };

@@ -38,18 +38,16 @@ class ConnStore {
             hash[i] = table_.hash(keys[i]);
             table_.prefetch(hash[i]);
         }
-        for (uint32_t i = 0; i < hash.size(); ++i) {
-            table_.prefetch_entry(hash[i]);
-        }
+        std::array<conn::Found, RteYardstick::kBurst> found;
+        table_.find_burst(hash.size(), hash.data(), [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> const Key& { return keys[i]; }, found.data());
         // Each burst is a second after the one before, so that each hit finds its last_seen aged and writes it.
-        now_ = now_ + rate_.seconds(1);
+        now_ = {now_.value + conn::kTouchAfterUnits};
         uint32_t hits = 0;
         for (uint32_t i = 0; i < hash.size(); ++i) {
-            const conn::Found found = table_.find(keys[i], hash[i]);
-            if (found.is_hit()) {
+            if (found[i].is_hit()) {
                 ++hits;
                 if constexpr (kWithState) {
-                    table_.touch(found.index, now_, {0});
+                    table_.touch(found[i].index, now_);
                 }
             }
         }
@@ -77,8 +75,7 @@ class ConnStore {
     HugeMemory memory_;
     conn::Table table_;
     std::vector<ConnectionIndex> index_of_slot_;
-    TscRate rate_;
-    TscTime now_{1};
+    CoarseTime now_{1};
 };
 
 }  // namespace penstock::perf

@@ -1,7 +1,6 @@
 #include <string>
 
-#include "dataplane/nat/port_pool.hpp"
-#include "dataplane/pipeline/context.hpp"
+#include "dataplane/nat/port_proposer.hpp"
 #include "perf/harness/report.hpp"
 #include "perf/micro/conn_store.hpp"
 #include "perf/micro/population.hpp"
@@ -13,6 +12,7 @@ namespace {
 
 constexpr double kGateG3 = 0.5;
 constexpr double kGateG12 = 128;
+constexpr nat::PortRange kPorts{kFirstPort, 65'535};
 constexpr uint32_t kBurst = RteYardstick::kBurst;
 
 // Connections with their SNAT ports. A burst of them ends and as many begin, in passes, as the packet path serves the misses of a burst.
@@ -20,15 +20,15 @@ class NatStore {
  public:
     explicit NatStore(uint32_t connections)
         : store_(connections),
-          port_memory_(nat::PortPool::memory_needed(pipeline::snat_ports_for(connections))),
+          port_memory_(nat::PortProposer::memory_needed(connections, kPorts, 1)),
           ports_(make(port_memory_, connections)),
           index_of_slot_(connections) {
         for (uint32_t slot = 0; slot < connections; ++slot) {
-            open(slot, next_number_++);
+            open_burst({&slot, 1});
         }
     }
     static size_t memory_needed(uint32_t connections) noexcept {
-        return ConnStore::memory_needed(connections) + nat::PortPool::memory_needed(pipeline::snat_ports_for(connections)) +
+        return ConnStore::memory_needed(connections) + nat::PortProposer::memory_needed(connections, kPorts, 1) +
                connections * sizeof(ConnectionIndex);
     }
 
@@ -55,8 +55,8 @@ class NatStore {
     }
 
  private:
-    static nat::PortPool make(const HugeMemory& memory, uint32_t connections) {
-        auto pool = nat::PortPool::create(memory.span(), pipeline::snat_ports_for(connections), WorkerId{0}, 1, HashKey::random());
+    static nat::PortProposer make(const HugeMemory& memory, uint32_t connections) {
+        auto pool = nat::PortProposer::create(memory.span(), connections, kPorts, WorkerId{0}, 1, HashKey::random());
         PENSTOCK_CHECK(pool);
         return std::move(*pool);
     }
@@ -67,40 +67,74 @@ class NatStore {
     PENSTOCK_NOINLINE void replace_burst(std::span<const uint32_t> slots) {
         conn::Table& table = store_.table();
         for (const uint32_t slot : slots) {
-            const auto* entry = reinterpret_cast<const std::byte*>(&table.at(index_of_slot_[slot]));
-            prefetch_read(entry);
-            prefetch_read(entry + kCacheLine);
+            prefetch_read(&table.at(index_of_slot_[slot]));
         }
         for (const uint32_t slot : slots) {
-            const packet::FlowKey reverse = table.at(index_of_slot_[slot]).reverse;
-            ports_.give_back(pool_key(reverse), reverse.destination_port);
+            table.prefetch_for_erase(index_of_slot_[slot]);
+            ports_.prefetch(nat::PoolNumber{table.at(index_of_slot_[slot]).snat_pool});
+        }
+        for (const uint32_t slot : slots) {
+            const conn::Entry& entry = table.at(index_of_slot_[slot]);
+            ports_.give_back({entry.snat_pool}, entry.destination_port(conn::Direction::Reverse));
             table.erase(index_of_slot_[slot]);
         }
-        for (uint32_t i = 0; i < kBurst; ++i) {
-            table.prefetch(table.hash(flow_key(next_number_ + i, conn::Direction::Forward)));
-        }
-        for (const uint32_t slot : slots) {
-            open(slot, next_number_++);
-        }
+        open_burst(slots);
     }
 
-    void open(uint32_t slot, uint32_t number) {
+    // As pipeline/new_flow: each step for all before the next.
+    void open_burst(std::span<const uint32_t> slots) {
         conn::Table& table = store_.table();
-        packet::FlowKey reverse = flow_key(number, conn::Direction::Reverse);
-        // One SNAT address does: 10M connections to 1,000 endpoints take 10,000 ports towards each.
-        reverse.destination = v4(0xc000'0201);
-        const auto port = ports_.take(pool_key(reverse), {.range = {kFirstPort, 65'535}});
+        struct Opening {
+            packet::FlowKey forward, reverse;
+            uint64_t forward_hash, reverse_hash, pool_hash;
+            nat::PoolNumber pool;
+        };
+        std::array<Opening, kBurst> openings;
+        const std::span<Opening> opened(openings.data(), slots.size());
+        for (Opening& each : opened) {
+            each.forward = flow_key(next_number_, conn::Direction::Forward);
+            each.reverse = flow_key(next_number_++, conn::Direction::Reverse);
+            // One SNAT address does: 10M connections to 1,000 endpoints take 10,000 ports towards each.
+            each.reverse.destination = v4(0xc000'0201);
+            each.forward_hash = table.hash(each.forward);
+            table.prefetch_buckets(each.forward_hash);
+            each.pool_hash = ports_.hash(pool_key(each.reverse));
+            ports_.prefetch(each.pool_hash);
+        }
+        for (const Opening& each : opened) {
+            ports_.prefetch_pool(each.pool_hash);
+        }
+        table.prefetch_units(static_cast<uint32_t>(slots.size()));
+        for (Opening& each : opened) {
+            each.pool = ports_.open(pool_key(each.reverse), each.pool_hash);
+            propose(each.pool, each.reverse);
+            each.reverse_hash = table.hash(each.reverse);
+            table.prefetch_buckets(each.reverse_hash);
+        }
+        for (size_t i = 0; i < slots.size(); ++i) {
+            Opening& each = openings[i];
+            conn::Connection entry = ConnStore::connection(each.forward, each.reverse);
+            entry.snat_pool = each.pool.value;
+            conn::Inserted inserted;
+            while ((inserted = table.insert(entry, each.forward_hash, table.hash(entry.reverse))).status ==
+                   conn::InsertStatus::ReverseTaken) {
+                ports_.refuse(each.pool, entry.reverse.destination_port);
+                propose(each.pool, entry.reverse);
+            }
+            PENSTOCK_CHECK(inserted.status == conn::InsertStatus::Inserted);
+            ports_.bind(each.pool, entry.reverse.destination_port);
+            index_of_slot_[slots[i]] = inserted.index;
+        }
+    }
+    void propose(nat::PoolNumber pool, packet::FlowKey& reverse) {
+        const auto port = ports_.propose(pool, {.range = kPorts});
         PENSTOCK_CHECK(port);
         reverse.destination_port = *port;
-        const conn::Connection entry = ConnStore::connection(flow_key(number, conn::Direction::Forward), reverse);
-        const conn::Inserted inserted = table.insert(entry, table.hash(entry.forward), table.hash(entry.reverse));
-        PENSTOCK_CHECK(inserted.status == conn::InsertStatus::Inserted);
-        index_of_slot_[slot] = inserted.index;
     }
 
     ConnStore store_;
     HugeMemory port_memory_;
-    nat::PortPool ports_;
+    nat::PortProposer ports_;
     std::vector<ConnectionIndex> index_of_slot_;
     uint32_t next_number_ = 0;
     Prng prng_{7};
@@ -172,7 +206,7 @@ void measure_setup(const Options& options) {
 void measure_memory() {
     constexpr uint32_t kConnections = 10'000'000;
     const double table = static_cast<double>(conn::Table::memory_needed(kConnections));
-    const double ports = static_cast<double>(nat::PortPool::memory_needed(pipeline::snat_ports_for(kConnections)));
+    const double ports = static_cast<double>(nat::PortProposer::memory_needed(kConnections, kPorts, 1));
     print_value("memory.table", table / kConnections, "bytes_per_connection");
     print_value("memory.snat_ports", ports / kConnections, "bytes_per_connection");
     print_gate_at_most("G12", (table + ports) / kConnections, kGateG12);

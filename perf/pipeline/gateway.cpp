@@ -26,23 +26,27 @@ IpAddr Gateway::address(uint8_t net, uint32_t host) const noexcept {
     return IpAddr::v6({0x20, 0x01, 0x0d, 0xb8, 0, net, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(host >> 24), a, b, c});
 }
 
+namespace {
+constexpr nat::PortRange kSnatPorts;
+}
+
 size_t Gateway::memory_needed(uint32_t connections) noexcept {
-    return conn::Table::memory_needed(connections) + nat::PortPool::memory_needed(pipeline::snat_ports_for(connections));
+    return conn::Table::memory_needed(connections) + nat::PortProposer::memory_needed(connections, kSnatPorts, 1);
 }
 
 Gateway::Gateway(IpFamily family, uint32_t connections, uint64_t hz)
     : family_(family),
       table_memory_(conn::Table::memory_needed(connections)),
-      port_memory_(nat::PortPool::memory_needed(pipeline::snat_ports_for(connections))) {
+      port_memory_(nat::PortProposer::memory_needed(connections, kSnatPorts, 1)) {
     const TscRate rate{hz};
     auto table = conn::Table::create(table_memory_.span(), connections, HashKey::random());
-    auto ports = nat::PortPool::create(port_memory_.span(), pipeline::snat_ports_for(connections), WorkerId{0}, 1, HashKey::random());
+    auto ports = nat::PortProposer::create(port_memory_.span(), connections, kSnatPorts, WorkerId{0}, 1, HashKey::random());
     PENSTOCK_CHECK(table && ports);
     context_.reset(new pipeline::WorkerContext{
         .rate = rate,
         .owner = {1, HashKey::random()},
         .connections = std::move(*table),
-        .aging = conn::Aging(conn::TimeoutTicks(conn::Timeouts{}, rate)),
+        .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate)),
         .snat_ports = std::move(*ports),
         .schedulers = lb::SchedulerState(cursors_, HashKey::random().k0),
         .pending = route::PendingPackets<rte_mbuf*>(rate),

@@ -101,8 +101,8 @@ void Player::housekeeping() {
     context.begin_round(&gateway_.snapshot(), now_);
     const uint64_t start = cycles_begin();
     expired_ +=
-        context.aging.tick(context.connections, context.now, conn::slots_per_tick(context.connections.capacity()),
-                           [&](ConnectionIndex, const conn::Connection& connection) { pipeline::release_connection(context, connection); });
+        context.aging.tick(context.connections, context.now_coarse, conn::units_per_tick(context.connections.capacity()),
+                           [&](ConnectionIndex, const conn::Entry& connection) { pipeline::release_connection(context, connection); });
     const uint64_t cycles = cycles_end() - start;
     expiry_cycles_ += std::min(cycles - std::min(cycles, empty_span_cycles()), uint64_t{10} * BurstClock::kPreemptedPerOperation);
 }

@@ -2,10 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
+#include <vector>
 
 #include "dataplane/nat/masquerade.hpp"
-#include "tests/support/aligned_memory.hpp"
 
 namespace penstock::nat {
 namespace {
@@ -15,98 +14,25 @@ const IpAddr kSnatA = IpAddr::v4(192, 0, 2, 1), kSnatB = IpAddr::v4(192, 0, 2, 2
 const IpAddr kSnat6 = *IpAddr::parse("2001:db8::1");
 const IpAddr kEndpoint = IpAddr::v4(10, 1, 0, 1);
 
-class SnatTest : public testing::Test {
- protected:
-    [[nodiscard]] BindRequest request(uint64_t client_hash = 0) const { return {kEndpoint, 9376, Protocol::Tcp, kInside, client_hash}; }
-    std::expected<Binding, DropReason> bind(const BindRequest& request) { return nat::bind(pool, config, host, request); }
+BindRequest request(uint64_t client_hash) {
+    return {kEndpoint, 9376, Protocol::Tcp, kInside, client_hash};
+}
 
-    test::AlignedMemory memory{PortPool::memory_needed(1'000)};
-    PortPool pool = std::move(*PortPool::create(memory.span(), 1'000, {0}, 1, HashKey::random()));
+// explain names the address without a search: it must be the one that a search begins with.
+TEST(Snat, TheFirstChoiceIsTheClientsAmongThoseThatFit) {
     SnatConfig config;
-    HostPorts host;
-};
-
-TEST_F(SnatTest, AnAddressFitsByFamilyAndEgress_NAT002) {
-    const struct {
-        const char* name;
-        std::vector<SnatAddress> addresses;
-        std::expected<IpAddr, DropReason> expected;
-    } cases[] = {
-        {"none", {}, std::unexpected(DropReason::NoSnatAddress)},
-        {"named by the operator", {{.address = kSnatA}}, kSnatA},
-        {"the egress twin's own", {{.address = kSnatA, .egress = kInside}}, kSnatA},
-        {"another twin's", {{.address = kSnatA, .egress = kOutside}}, std::unexpected(DropReason::NoSnatAddress)},
-        {"the right one of two twins", {{.address = kSnatA, .egress = kOutside}, {.address = kSnatB, .egress = kInside}}, kSnatB},
-        {"another family", {{.address = kSnat6}}, std::unexpected(DropReason::NoSnatAddress)},
-        {"one of each family", {{.address = kSnat6}, {.address = kSnatB}}, kSnatB},
-    };
-    for (const auto& c : cases) {
-        config.addresses = c.addresses;
-        const auto got = bind(request());
-        ASSERT_EQ(got.has_value(), c.expected.has_value()) << c.name;
-        if (got) {
-            EXPECT_EQ(got->address, *c.expected) << c.name;
-            EXPECT_EQ(config.addresses[got->index].address, got->address) << c.name;
-        } else {
-            EXPECT_EQ(got.error(), c.expected.error()) << c.name;
-        }
-    }
-}
-
-TEST_F(SnatTest, AClientKeepsItsAddressAndClientsAreShared) {
-    config.addresses = {{.address = kSnatA}, {.address = kSnat6}, {.address = kSnatB}};
-    for (uint64_t hash = 0; hash < 10; ++hash) {
-        const IpAddr expected = hash % 2 == 0 ? kSnatA : kSnatB;
-        EXPECT_EQ(bind(request(hash))->address, expected);
-        EXPECT_EQ(bind(request(hash))->address, expected);
-    }
-}
-
-// explain names the address without taking a port: it must be the one that bind() turns to first.
-TEST_F(SnatTest, TheFirstChoiceIsWhatIsBound) {
-    EXPECT_EQ(first_choice(config, request()), nullptr);
+    EXPECT_EQ(first_choice(config, request(0)), nullptr);
     config.addresses = {{.address = kSnat6}, {.address = kSnatA}, {.address = kSnatB}, {.address = kSnatB, .egress = kOutside}};
     for (uint64_t hash = 0; hash < 10; ++hash) {
-        const SnatAddress* choice = first_choice(config, request(hash));
-        ASSERT_NE(choice, nullptr);
-        EXPECT_EQ(choice, &config.addresses[bind(request(hash))->index]);
+        EXPECT_EQ(first_choice(config, request(hash)), &config.addresses[1 + hash % 2]);
     }
-    EXPECT_EQ(pool.in_use(), 10u);
 }
 
-TEST_F(SnatTest, TheNextAddressServesWhenOneIsExhausted_NAT002) {
-    config.addresses = {{.address = kSnatA}, {.address = kSnatB}};
-    config.ports = {4'000, 4'001};
-    std::set<std::pair<IpAddr, L4Port>> bound;
-    for (int i = 0; i < 4; ++i) {
-        const auto got = bind(request(0));
-        ASSERT_TRUE(got);
-        EXPECT_EQ(got->address, i < 2 ? kSnatA : kSnatB);
-        EXPECT_TRUE(bound.emplace(got->address, got->port).second);
-    }
-    EXPECT_EQ(bind(request(0)).error(), DropReason::SnatPortsExhausted);
-
-    release(pool, {.source = kEndpoint, .destination = kSnatB, .source_port = 9376, .destination_port = 4'001, .protocol = Protocol::Tcp});
-    const auto again = bind(request(0));
-    ASSERT_TRUE(again);
-    EXPECT_EQ(again->address, kSnatB);
-    EXPECT_EQ(again->port, 4'001);
-}
-
-// A connection outlives the configuration that it was opened under; its port goes back all the same.
-TEST_F(SnatTest, ReleaseNeedsNoConfiguration) {
-    config.addresses = {{.address = kSnatA}, {.address = kSnatB}};
-    const auto bound = bind(request(1));
-    ASSERT_TRUE(bound);
-    config.addresses.clear();
-    release(pool, {.source = kEndpoint, .destination = bound->address, .source_port = 9376, .destination_port = bound->port});
-    EXPECT_EQ(pool.in_use(), 0u);
-}
-
-TEST_F(SnatTest, OnlyASharedAddressLeavesOutWhatTheHostUses) {
+TEST(Snat, OnlyASharedAddressLeavesOutWhatTheHostUses) {
+    SnatConfig config;
     std::vector<uint64_t> node_ports(kPortBlocks);
     node_ports[30'080 / 64] = 1;  // NodePort 30080
-    host = {.node_port_bits = node_ports.data(), .version = 3};
+    const HostPorts host{.node_port_bits = node_ports.data(), .version = 3};
     config.ports = {30'079, 32'769};
     const PortRules shared = rules_for(config, {.address = kSnatA, .shared_with_host = true}, host);
     const PortRules own = rules_for(config, {.address = kSnatA}, host);

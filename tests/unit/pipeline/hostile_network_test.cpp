@@ -56,21 +56,71 @@ TEST(OneBurst, WhatFollowsAFirstPacketIsCheckedAsEver_ICMP006) {
     }
 }
 
-TEST(OneBurst, WhatFollowsASynAdvancesItsState) {
+// A client may begin again at once on a tuple that is closed: in one burst as in three. It has its SNAT port again, because at the backend
+// the old connection may still wait in TIME-WAIT (ADR 0009).
+TEST(OneBurst, AClosedTupleOpensAgainOnce) {
     VirtualGateway gateway;
     gateway.publish({web()});
-    // A flow that was reset before it began ends as one, and its client may begin again at once: in one burst as in three. What the burst
-    // held of the first life goes down with it.
-    const auto outcomes =
-        gateway.send_burst({segment("S").build(), segment("SF").build(), segment("R").build(), segment("S").build(), segment("S").build()});
-    EXPECT_EQ(outcomes[1].verdict, Verdict::Drop);
-    EXPECT_EQ(outcomes[1].reason, DropReason::InvalidTcpFlags);
+    const packet::FlowKey before = key_of(gateway.send(segment("S").build()).frame);
+    gateway.send(from_backend(before, "RA"), kCluster);
+    const auto outcomes = gateway.send_burst({segment("SF").build(), segment("S").build(), segment("S").build(), segment("A").build()});
+    EXPECT_EQ(outcomes[0].reason, DropReason::InvalidTcpFlags);
+    EXPECT_EQ(outcomes[1].verdict, Verdict::Transmit);
+    EXPECT_EQ(outcomes[2].verdict, Verdict::Transmit);
     EXPECT_EQ(outcomes[3].verdict, Verdict::Transmit);
-    EXPECT_EQ(outcomes[4].verdict, Verdict::Transmit);
-    EXPECT_EQ(key_of(outcomes[3].frame), key_of(outcomes[4].frame));
+    for (const size_t syn : {1, 2}) {
+        EXPECT_EQ(key_of(outcomes[syn].frame), before);
+    }
     EXPECT_EQ(gateway.connections(), 1u);
     EXPECT_EQ(gateway.worker(0).snat_ports.in_use(), 1u);
     EXPECT_EQ(gateway.count(stats::Counter::NewConnections), 2u);
+}
+
+// The last packets of a connection may share a burst with the SYN that ends it. They belong to the old one, and leave.
+TEST(OneBurst, TheLastPacketsOfAConnectionLeaveBeforeItEnds) {
+    VirtualGateway gateway;
+    gateway.publish({web()});
+    const packet::FlowKey inside = key_of(gateway.send(segment("S").build()).frame);
+    gateway.send(from_backend(inside, "SA"), kCluster);
+    gateway.send(segment("A").build());
+    gateway.send(from_backend(inside, "FA"), kCluster);
+    gateway.send(segment("FA").build());
+    const auto outcomes = gateway.send_burst({segment("A").build(), segment("S").build(), segment("R").build()});
+    for (const auto& outcome : outcomes) {
+        EXPECT_EQ(outcome.verdict, Verdict::Transmit) << text_of(outcome.reason).counter;
+    }
+    EXPECT_EQ(key_of(outcomes[0].frame), inside);
+    EXPECT_EQ(key_of(outcomes[1].frame), inside) << "the new connection has the old one's port";
+    EXPECT_EQ(gateway.count(stats::Counter::NewConnections), 2u);
+}
+
+// Where the old port cannot be had again, because another flow to the new backend holds it, the search goes on as for any flow.
+TEST(OneBurst, AnotherFlowsPortIsNotTakenAgain) {
+    VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {1024, 1025}});
+    gateway.publish({web()});
+    const packet::FlowKey before = key_of(gateway.send(segment("S").build()).frame);
+    gateway.send(from_backend(before, "RA"), kCluster);
+    // The rotation goes to another backend, where a second client already has that very port.
+    TestService moved = web();
+    moved.backends = {12};
+    gateway.publish({moved});
+    std::vector<L4Port> taken;
+    for (uint32_t n = 0; n < 2; ++n) {
+        const Outcome other = gateway.send(syn_of(n).build());
+        taken.push_back(key_of(other.frame).source_port);
+        if (taken.back() == before.source_port) {
+            break;
+        }
+    }
+    ASSERT_EQ(taken.back(), before.source_port);
+    const Outcome again = gateway.send(segment("S").build());
+    if (taken.size() == 2) {
+        EXPECT_EQ(again.reason, DropReason::SnatPortsExhausted);
+    } else {
+        ASSERT_EQ(again.verdict, Verdict::Transmit);
+        EXPECT_NE(key_of(again.frame).source_port, before.source_port);
+        EXPECT_EQ(key_of(again.frame).destination, backend_address(12));
+    }
 }
 
 // The SNAT ports of a full table are all taken too; that must not keep a new flow from taking a half-open one's place.
