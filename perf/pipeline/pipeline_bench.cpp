@@ -26,7 +26,7 @@ constexpr uint32_t kOneIn = 100;
 class Load {
  public:
     Load(IpFamily family, uint32_t connections, uint32_t burst)
-        : gateway_(family, capacity_for(connections), cycles_per_second()),
+        : gateway_(family, capacity_for(family, connections), cycles_per_second()),
           player_(gateway_, burst, cycles_per_second()),
           flows_(gateway_, connections),
           order_(OrderKind::Uniform, connections, 3) {
@@ -37,8 +37,8 @@ class Load {
             batch(unused, false);
         }
     }
-    static size_t memory_needed(uint32_t connections) {
-        return Gateway::memory_needed(capacity_for(connections)) + connections * (sizeof(uint32_t) + sizeof(Gateway::Binding));
+    static size_t memory_needed(IpFamily family, uint32_t connections) {
+        return Gateway::memory_needed(capacity_for(family, connections)) + connections * (sizeof(uint32_t) + sizeof(Gateway::Binding));
     }
 
     BurstClock window(uint64_t budget_cycles, bool mixed) {
@@ -57,7 +57,10 @@ class Load {
 
  private:
     // Connections that open take over those that close a moment later, so there is room for a batch more.
-    static uint32_t capacity_for(uint32_t connections) { return connections + Player::kFramesMax; }
+    static uint32_t capacity_for(IpFamily family, uint32_t connections) {
+        const uint32_t units = family == IpFamily::V6 ? 2 : 1;
+        return units * (connections + Player::kFramesMax);
+    }
 
     void batch(BurstClock& clock, bool mixed) {
         std::array<Packet, Player::kFramesMax> packets;
@@ -99,7 +102,8 @@ double measure_size(const Options& options, uint32_t connections) {
     // IPv6's entries are larger, and the gates need it at a million only.
     const bool with_v6 = connections <= kMillion && !options.has("--v4-only");
     if (!fits_memory("pipeline", connections,
-                     Load::memory_needed(connections) * (with_v6 ? 2 : 1) + RteStore::memory_needed(connections))) {
+                     Load::memory_needed(IpFamily::V4, connections) + (with_v6 ? Load::memory_needed(IpFamily::V6, connections) : 0) +
+                         RteStore::memory_needed(connections))) {
         return 0;
     }
     Population<RteStore> rte(connections);
