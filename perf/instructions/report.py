@@ -65,7 +65,7 @@ def figures_of(path):
         return {}
     unit = "instructions/" + unit
     figures = {region: (total / int(operations), unit)}
-    figures.update({f"{region}.{stage}": (cost / int(operations), unit) for stage, cost in stages.items()})
+    figures.update({f"{region}.{stage}": (cost / int(operations), unit) for stage, cost in sorted(stages.items())})  # callgrind's own order is any
     return figures
 
 
