@@ -180,13 +180,6 @@ void World::fill(std::span<const Frame> frames) {
     context().begin_round(&snapshot_, now_);
 }
 
-bool World::forwards(IpFamily family) {
-    const Frame first = make_frame(client_flow(family, Protocol::Udp, 0), test::kUp);
-    fill({&first, 1});
-    pipeline::run_stages(context(), burst_);
-    return burst_.verdict[0] != Verdict::Punt;
-}
-
 void World::send(std::span<const Frame> frames, InstructionCount* count) {
     for (size_t first = 0; first < frames.size(); first += limits::kBurstMax) {
         fill(frames.subspan(first, std::min<size_t>(limits::kBurstMax, frames.size() - first)));

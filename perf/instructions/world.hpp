@@ -43,8 +43,6 @@ class World {
 
     // Runs the frames through the stages in bursts of kBurstMax. Counted where `count` is given; the copies into the buffers are not.
     void send(std::span<const Frame> frames, InstructionCount* count = nullptr);
-    // Whether a new flow of the family is translated, or left to the host as something unknown.
-    [[nodiscard]] bool forwards(IpFamily family);
     // Opens the connection: the packets that make it established in both directions. Returns its reverse key, backend -> gateway.
     packet::FlowKey open(const packet::FlowKey& forward);
 
