@@ -66,7 +66,8 @@ class ShortConnections {
     static constexpr uint32_t kPhases = 6;
     static constexpr uint32_t kGroup = Player::kFramesMax / kPhases;
 
-    static constexpr uint64_t kStaySeconds = conn::Timeouts{}.tcp_closing_s + conn::kTouchAfterMs / 1'000;
+    // Aging adds a second to every limit, by as much as last_seen may lag.
+    static constexpr uint64_t kStaySeconds = conn::Timeouts{}.tcp_closing_s + 1;
 
     // Time passes so fast that, with each closed connection staying for its timeout, half the table is closed connections.
     explicit ShortConnections(uint32_t capacity)

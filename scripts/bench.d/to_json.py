@@ -5,7 +5,7 @@ import sys
 
 
 def main(lines_path, json_path):
-    document = {"fingerprint": {}, "results": [], "gates": [], "remarks": []}
+    document = {"fingerprint": {}, "results": [], "gates": [], "aims": [], "remarks": []}
     with open(lines_path) as lines:
         for line in lines:
             words = line.split()
@@ -15,8 +15,8 @@ def main(lines_path, json_path):
                 document["remarks"].append(line.lstrip("# ").rstrip("\n"))
             elif words[0] == "fingerprint":
                 document["fingerprint"][words[1]] = " ".join(words[2:])
-            elif words[0] == "gate" and len(words) == 5:
-                document["gates"].append({"id": words[1], "value": float(words[2]), "limit": words[3], "verdict": words[4]})
+            elif words[0] in ("gate", "aim") and len(words) == 5:
+                document[words[0] + "s"].append({"id": words[1], "value": float(words[2]), "limit": words[3], "verdict": words[4]})
             elif len(words) == 3:
                 document["results"].append({"name": words[0], "value": float(words[1]), "unit": words[2]})
             else:
