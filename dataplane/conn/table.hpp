@@ -161,10 +161,10 @@ class Table {
         prefetch_read(&buckets_[other_bucket(first_bucket(hash), tag_of(hash))]);
     }
     PENSTOCK_ALWAYS_INLINE Found find(const packet::FlowKey& key, uint64_t hash) const noexcept;
-    // find() of several keys, their memory accesses overlapping: key_at(i) and hash[i] for each i below count, at most limits::kBurstMax,
-    // to found[i]. The first buckets should have been prefetched in an earlier pass.
+    // hash() and find() of several keys, their memory accesses overlapping: key_at(i) for each i below count, at most limits::kBurstMax, to
+    // hash[i] and found[i].
     template <typename KeyAt>
-    PENSTOCK_ALWAYS_INLINE void find_burst(uint32_t count, const uint64_t* hash, KeyAt&& key_at, Found* found) const noexcept;
+    PENSTOCK_ALWAYS_INLINE void find_burst(uint32_t count, KeyAt&& key_at, uint64_t* hash, Found* found) const noexcept;
 
     // Valid until erase(). Read-only, because readers on other threads must meet whole words: changes go through touch() and set_state().
     [[nodiscard]] const Entry& at(ConnectionIndex index) const noexcept {
@@ -235,9 +235,12 @@ class Table {
         return *reinterpret_cast<const detail::V6Addresses*>(&entries_[unit + 1]);
     }
     PENSTOCK_ALWAYS_INLINE bool holds(uint32_t reference, const packet::FlowKey& key) const noexcept;
+    PENSTOCK_ALWAYS_INLINE bool holds_v4(uint32_t reference, const packet::FlowKey& key) const noexcept;
     PENSTOCK_ALWAYS_INLINE Found find_in(uint32_t bucket, uint32_t tag, const packet::FlowKey& key) const noexcept;
-    // The first reference of a bucket whose tag matches, whose entry it starts loading; kNone where there is none.
-    PENSTOCK_ALWAYS_INLINE uint32_t candidate_in(uint32_t bucket, uint32_t tag, bool is_v6) const noexcept;
+    // The first reference of a bucket whose tag matches; kNone where there is none.
+    PENSTOCK_ALWAYS_INLINE uint32_t candidate_in(uint32_t bucket, uint32_t tag) const noexcept;
+    template <bool kHasV6, typename KeyAt>
+    PENSTOCK_ALWAYS_INLINE void find_hashed(uint32_t count, KeyAt&& key_at, const uint64_t* hash, Found* found) const noexcept;
     [[nodiscard]] PENSTOCK_NOINLINE Found find_slowly(const packet::FlowKey& key, uint64_t hash) const noexcept;
     [[nodiscard]] uint64_t hash_of(uint32_t unit, Direction direction) const noexcept;
 
@@ -273,23 +276,30 @@ inline const std::array<uint8_t, 16>& Entry::v6_destination(Direction direction)
     return reinterpret_cast<const detail::V6Addresses*>(this + 1)->by_direction[static_cast<size_t>(direction)].destination;
 }
 
-PENSTOCK_ALWAYS_INLINE bool Table::holds(uint32_t reference, const packet::FlowKey& key) const noexcept {
+PENSTOCK_ALWAYS_INLINE bool Table::holds_v4(uint32_t reference, const packet::FlowKey& key) const noexcept {
     const Entry& entry = entries_[reference >> 1];
     const size_t direction = reference & 1;
-    uint64_t difference = static_cast<uint64_t>(entry.port_pairs[direction] ^ packet::port_pair(key)) |
-                          static_cast<uint64_t>(static_cast<uint8_t>(entry.protocol) ^ static_cast<uint8_t>(key.protocol));
-    if (!key.source.is_v4()) {
-        if (!entry.is_v6()) {
-            return false;
-        }
-        const auto wanted = load<std::array<uint64_t, 4>>(&key);
-        const auto held = load<std::array<uint64_t, 4>>(&v6_addresses(reference >> 1).by_direction[direction]);
-        for (size_t i = 0; i < 4; ++i) {
-            difference |= wanted[i] ^ held[i];
-        }
-        return difference == 0;
+    const auto kind = static_cast<uint16_t>(static_cast<uint16_t>(key.protocol) | static_cast<uint16_t>(IpFamily::V4) << 8);
+    return ((entry.v4_addresses[direction] ^ packet::v4_addresses(key)) | (uint64_t{entry.port_pairs[direction]} ^ packet::port_pair(key)) |
+            static_cast<uint64_t>(load<uint16_t>(&entry.protocol) ^ kind)) == 0;
+}
+
+PENSTOCK_ALWAYS_INLINE bool Table::holds(uint32_t reference, const packet::FlowKey& key) const noexcept {
+    if (key.source.is_v4()) {
+        return holds_v4(reference, key);
     }
-    difference |= (entry.v4_addresses[direction] ^ packet::v4_addresses(key)) | static_cast<uint64_t>(entry.is_v6());
+    const Entry& entry = entries_[reference >> 1];
+    const size_t direction = reference & 1;
+    if (!entry.is_v6()) {
+        return false;
+    }
+    const auto wanted = load<std::array<uint64_t, 4>>(&key);
+    const auto held = load<std::array<uint64_t, 4>>(&v6_addresses(reference >> 1).by_direction[direction]);
+    uint64_t difference = (entry.port_pairs[direction] ^ packet::port_pair(key)) |
+                          static_cast<uint32_t>(static_cast<uint8_t>(entry.protocol) ^ static_cast<uint8_t>(key.protocol));
+    for (size_t i = 0; i < 4; ++i) {
+        difference |= wanted[i] ^ held[i];
+    }
     return difference == 0;
 }
 
@@ -309,17 +319,9 @@ PENSTOCK_ALWAYS_INLINE Found Table::find(const packet::FlowKey& key, uint64_t ha
     return found.is_hit() ? found : find_in(other_bucket(first, tag_of(hash)), tag_of(hash), key);
 }
 
-PENSTOCK_ALWAYS_INLINE uint32_t Table::candidate_in(uint32_t bucket, uint32_t tag, bool is_v6) const noexcept {
+PENSTOCK_ALWAYS_INLINE uint32_t Table::candidate_in(uint32_t bucket, uint32_t tag) const noexcept {
     const uint32_t matches = match8(buckets_[bucket].tags, tag);
-    if (matches == 0) {
-        return kNone;
-    }
-    const uint32_t reference = buckets_[bucket].references[std::countr_zero(matches)];
-    prefetch_read(&entries_[reference >> 1]);
-    if (is_v6) {
-        prefetch_read(&entries_[(reference >> 1) + 1]);
-    }
-    return reference;
+    return matches == 0 ? kNone : buckets_[bucket].references[std::countr_zero(matches)];
 }
 
 PENSTOCK_ALWAYS_INLINE void Table::prefetch_units(uint32_t count) const noexcept {
@@ -335,32 +337,63 @@ PENSTOCK_ALWAYS_INLINE void Table::prefetch_units(uint32_t count) const noexcept
     }
 }
 
-template <typename KeyAt>
-PENSTOCK_ALWAYS_INLINE void Table::find_burst(uint32_t count, const uint64_t* hash, KeyAt&& key_at, Found* found) const noexcept {
-    PENSTOCK_ASSERT(count <= limits::kBurstMax);
+template <bool kHasV6, typename KeyAt>
+PENSTOCK_ALWAYS_INLINE void Table::find_hashed(uint32_t count, KeyAt&& key_at, const uint64_t* hash, Found* found) const noexcept {
     std::array<uint32_t, limits::kBurstMax> candidate;
     std::array<uint8_t, limits::kBurstMax> elsewhere;  // those whose first bucket knows nothing of them
     uint32_t elsewhere_count = 0;
+    const auto prefetch_entry = [&](uint32_t i) PENSTOCK_INLINE_LAMBDA {
+        const Entry* entry = &entries_[candidate[i] >> 1];
+        prefetch_read(entry);
+        if (kHasV6 && !key_at(i).source.is_v4()) {
+            prefetch_read(entry + 1);
+        }
+    };
     for (uint32_t i = 0; i < count; ++i) {
         const uint32_t first = first_bucket(hash[i]);
-        candidate[i] = candidate_in(first, tag_of(hash[i]), !key_at(i).source.is_v4());
-        if (candidate[i] == kNone) {
-            prefetch_read(&buckets_[other_bucket(first, tag_of(hash[i]))]);
+        const uint32_t tag = tag_of(hash[i]);
+        candidate[i] = candidate_in(first, tag);
+        if (candidate[i] != kNone) [[likely]] {
+            prefetch_entry(i);
+        } else {
+            prefetch_read(&buckets_[other_bucket(first, tag)]);
             elsewhere[elsewhere_count++] = static_cast<uint8_t>(i);
         }
     }
     for (uint32_t at = 0; at < elsewhere_count; ++at) {
         const uint32_t i = elsewhere[at];
-        candidate[i] = candidate_in(other_bucket(first_bucket(hash[i]), tag_of(hash[i])), tag_of(hash[i]), !key_at(i).source.is_v4());
+        const uint32_t tag = tag_of(hash[i]);
+        candidate[i] = candidate_in(other_bucket(first_bucket(hash[i]), tag), tag);
+        if (candidate[i] != kNone) {
+            prefetch_entry(i);
+        }
     }
     for (uint32_t i = 0; i < count; ++i) {
         if (candidate[i] == kNone) {
             found[i] = {};
-        } else if (holds(candidate[i], key_at(i))) [[likely]] {
+        } else if (kHasV6 ? holds(candidate[i], key_at(i)) : holds_v4(candidate[i], key_at(i))) [[likely]] {
             found[i] = {{candidate[i] >> 1}, static_cast<Direction>(candidate[i] & 1)};
         } else {
             found[i] = find_slowly(key_at(i), hash[i]);  // another key has this tag: one look-up in 2^28
         }
+    }
+}
+
+template <typename KeyAt>
+PENSTOCK_ALWAYS_INLINE void Table::find_burst(uint32_t count, KeyAt&& key_at, uint64_t* hash, Found* found) const noexcept {
+    PENSTOCK_ASSERT(count <= limits::kBurstMax);
+    bool has_v6 = false;
+    for (uint32_t i = 0; i < count; ++i) {
+        const packet::FlowKey& key = key_at(i);
+        const bool is_v4 = key.source.is_v4();
+        has_v6 |= !is_v4;
+        hash[i] = is_v4 ? packet::v4_hash_of(key, mix_) : packet::v6_hash_of(key, mix_);
+        prefetch(hash[i]);
+    }
+    if (!has_v6) {
+        find_hashed<false>(count, key_at, hash, found);
+    } else {
+        find_hashed<true>(count, key_at, hash, found);
     }
 }
 

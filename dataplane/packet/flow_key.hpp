@@ -45,13 +45,15 @@ static_assert(std::has_unique_object_representations_v<FlowKey>, "padding would 
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hashed_rest(uint32_t ports, Protocol protocol) noexcept {
     return ports | uint64_t{static_cast<uint8_t>(protocol)} << 32;
 }
-[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hash_of(const FlowKey& key, const KeyedMix& mix) noexcept {
-    const uint64_t rest = hashed_rest(port_pair(key), key.protocol);
-    if (key.source.is_v4()) {
-        return mix.of(v4_addresses(key), rest);
-    }
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t v4_hash_of(const FlowKey& key, const KeyedMix& mix) noexcept {
+    return mix.of(v4_addresses(key), hashed_rest(port_pair(key), key.protocol));
+}
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t v6_hash_of(const FlowKey& key, const KeyedMix& mix) noexcept {
     const auto words = load<std::array<uint64_t, 4>>(&key);
-    return mix.of(words[0], words[1], words[2], words[3], rest);
+    return mix.of(words[0], words[1], words[2], words[3], hashed_rest(port_pair(key), key.protocol));
+}
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hash_of(const FlowKey& key, const KeyedMix& mix) noexcept {
+    return key.source.is_v4() ? v4_hash_of(key, mix) : v6_hash_of(key, mix);
 }
 // For placing a client's packets on one worker whatever their ports are.
 [[nodiscard]] inline uint64_t hash_of(const IpAddr& address, const HashKey& secret) noexcept {

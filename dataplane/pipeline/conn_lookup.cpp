@@ -42,21 +42,18 @@ void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept {
             }
         }
     }
-    // Gathered into dense arrays, so that the passes of the look-up go over nothing else.
+    // Gathered, so that the passes of the look-up go over nothing else.
     PacketList flows;
-    std::array<uint64_t, limits::kBurstMax> hash;
     for (uint32_t i = 0; i < burst.count; ++i) {
         if (burst.under_way(i)) {
-            const uint64_t key_hash = ctx.connections.hash(burst.parsed[i].key);
-            ctx.connections.prefetch(key_hash);
-            hash[flows.count] = key_hash;
             flows.add(i);
         }
     }
+    std::array<uint64_t, limits::kBurstMax> hash;
     std::array<conn::Found, limits::kBurstMax> found;
     ctx.connections.find_burst(
-        flows.count, hash.data(),
-        [&](uint32_t at) PENSTOCK_INLINE_LAMBDA -> const packet::FlowKey& { return burst.parsed[flows.at[at]].key; }, found.data());
+        flows.count, [&](uint32_t at) PENSTOCK_INLINE_LAMBDA -> const packet::FlowKey& { return burst.parsed[flows.at[at]].key; },
+        hash.data(), found.data());
     burst.hits.count = 0;
     burst.misses.count = 0;
     for (uint32_t at = 0; at < flows.count; ++at) {

@@ -34,12 +34,8 @@ class ConnStore {
     template <bool kWithState>
     PENSTOCK_NOINLINE uint32_t lookup(std::span<const Key> keys) noexcept {
         std::array<uint64_t, RteYardstick::kBurst> hash;
-        for (uint32_t i = 0; i < hash.size(); ++i) {
-            hash[i] = table_.hash(keys[i]);
-            table_.prefetch(hash[i]);
-        }
         std::array<conn::Found, RteYardstick::kBurst> found;
-        table_.find_burst(hash.size(), hash.data(), [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> const Key& { return keys[i]; }, found.data());
+        table_.find_burst(hash.size(), [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> const Key& { return keys[i]; }, hash.data(), found.data());
         // Each burst is a second after the one before, so that each hit finds its last_seen aged and writes it.
         now_ = {now_.value + conn::kTouchAfterUnits};
         uint32_t hits = 0;

@@ -33,38 +33,40 @@ void Player::play(std::span<Packet> packets, BurstClock& clock) {
         length_[i] =
             make_frame(frame, packets[i].key, packets[i].tcp_flags, packets[i].from_client ? Gateway::kUpMac : Gateway::kClusterMac);
     }
-    for (uint32_t first = 0; first < packets.size(); first += burst_size_) {
-        const std::span<Packet> these = packets.subspan(first, std::min<size_t>(burst_size_, packets.size() - first));
-        run_burst(these, first, clock);
-        for (uint32_t i = 0; i < these.size(); ++i) {
-            check(these[i], i);
-        }
-        while (now_ >= next_housekeeping_) {
-            housekeeping();
-            next_housekeeping_ = next_housekeeping_ + housekeeping_period_;
-        }
+    run_bursts(packets, clock);
+    for (uint32_t i = 0; i < packets.size(); ++i) {
+        check(packets[i], i);
+    }
+    while (now_ >= next_housekeeping_) {
+        housekeeping();
+        next_housekeeping_ = next_housekeeping_ + housekeeping_period_;
     }
 }
 
-// Timed: what a worker does from the moment that the PMD has given it the packets until it could give them back.
-void Player::run_burst(std::span<const Packet> packets, uint32_t first_buffer, BurstClock& clock) {
+// Timed: what a worker does from the moment that the PMD has given it packets until it could give them back, burst after burst, as one
+// span.
+void Player::run_bursts(std::span<const Packet> packets, BurstClock& clock) {
     auto* const buffers = reinterpret_cast<uint8_t*>(buffers_.span().data()) + kHeadroom;
     const auto count = static_cast<uint32_t>(packets.size());
-    std::array<NicPortId, limits::kBurstMax> port;
     for (uint32_t i = 0; i < count; ++i) {
-        port[i] = packets[i].from_client ? Gateway::kUp : Gateway::kCluster;
+        port_[i] = packets[i].from_client ? Gateway::kUp : Gateway::kCluster;
     }
     const uint64_t start = cycles_begin();
     gateway_.context().begin_round(&gateway_.snapshot(), now_);
-    burst_.count = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-        prefetch_read(buffers + size_t{first_buffer + i} * kBufferBytes);
+    for (uint32_t first = 0; first < count; first += burst_size_) {
+        const uint32_t end = std::min(first + burst_size_, count);
+        burst_.count = 0;
+        for (uint32_t i = first; i < end; ++i) {
+            prefetch_read(buffers + size_t{i} * kBufferBytes);
+        }
+        for (uint32_t i = first; i < end; ++i) {
+            burst_.add(nullptr, buffers + size_t{i} * kBufferBytes, length_[i], kBufferBytes - kHeadroom, {port_[i], {}});
+        }
+        pipeline::run_stages(gateway_.context(), burst_);
+        // What becomes of each packet, for check(): a few lines a burst, where a worker's disposal reads as much.
+        std::copy_n(burst_.verdict.begin(), end - first, verdict_.begin() + first);
+        std::copy_n(burst_.answers.begin(), end - first, answers_.begin() + first);
     }
-    for (uint32_t i = 0; i < count; ++i) {
-        burst_.add(nullptr, buffers + size_t{first_buffer + i} * kBufferBytes, length_[first_buffer + i], kBufferBytes - kHeadroom,
-                   {port[i], {}});
-    }
-    pipeline::run_stages(gateway_.context(), burst_);
     const uint64_t cycles = cycles_end() - start;
     clock.add(cycles, count);
     // An interruption is not the worker's time.
@@ -72,8 +74,8 @@ void Player::run_burst(std::span<const Packet> packets, uint32_t first_buffer, B
 }
 
 void Player::check(Packet& packet, uint32_t i) const {
-    const uint8_t* frame = burst_.data[i];
-    const bool passed = burst_.verdict[i] == Verdict::Transmit;
+    const auto* frame = reinterpret_cast<const uint8_t*>(buffers_.span().data()) + size_t{i} * kBufferBytes + kHeadroom;
+    const bool passed = verdict_[i] == Verdict::Transmit;
     bool right = false;
     switch (packet.outcome) {
         case Packet::Outcome::Translated:
@@ -84,13 +86,13 @@ void Player::check(Packet& packet, uint32_t i) const {
             right = passed && packet.leaves_as.destination_port == Gateway::kEndpointPort && is_translated_to(frame, packet.leaves_as);
             break;
         case Packet::Outcome::Refused:
-            right = !passed || burst_.answers[i];
+            right = !passed || answers_[i];
             break;
     }
     if (!right) {
-        std::fprintf(stderr, "%s (flags %02x) came out as %s with verdict %u reason %u, and should be %s\n", packet.key.to_string().c_str(),
-                     packet.tcp_flags, tuple_in(frame).to_string().c_str(), static_cast<unsigned>(burst_.verdict[i]),
-                     static_cast<unsigned>(burst_.reason[i]), packet.expected.to_string().c_str());
+        std::fprintf(stderr, "%s (flags %02x) came out as %s with verdict %u, and should be %s\n", packet.key.to_string().c_str(),
+                     packet.tcp_flags, tuple_in(frame).to_string().c_str(), static_cast<unsigned>(verdict_[i]),
+                     packet.expected.to_string().c_str());
         std::exit(1);
     }
 }

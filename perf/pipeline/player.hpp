@@ -46,7 +46,7 @@ class Player {
     [[nodiscard]] uint64_t expired() const noexcept { return expired_; }
 
  private:
-    void run_burst(std::span<const Packet> packets, uint32_t first_buffer, BurstClock& clock);
+    void run_bursts(std::span<const Packet> packets, BurstClock& clock);
     void check(Packet& packet, uint32_t i) const;
     void housekeeping();
 
@@ -55,6 +55,9 @@ class Player {
     const TscTicks housekeeping_period_;
     HugeMemory buffers_;
     std::array<uint16_t, kFramesMax> length_{};
+    std::array<NicPortId, kFramesMax> port_{};
+    std::array<Verdict, kFramesMax> verdict_{};
+    std::array<bool, kFramesMax> answers_{};
     pipeline::Burst burst_;
     TscTime now_;
     TscTime next_housekeeping_;
