@@ -96,7 +96,9 @@ uint16_t make_frame(uint8_t* frame, const packet::FlowKey& key, uint8_t tcp_flag
     } else {
         put16(l4 + 4, segment);
     }
-    put16(l4_checksum(l4, protocol), static_cast<uint16_t>(~folded(l4_sum(frame))));
+    const auto checksum = static_cast<uint16_t>(~folded(l4_sum(frame)));
+    // Zero would say that there is none (RFC 768).
+    put16(l4_checksum(l4, protocol), checksum == 0 && key.protocol == Protocol::Udp ? 0xffff : checksum);
     return static_cast<uint16_t>(std::max(kFrameMin, l4_offset(frame) + segment));
 }
 
