@@ -16,7 +16,7 @@ constexpr size_t kQuotedL4BytesMin = 8;
 
 }  // namespace
 
-AnswerResult make_icmp_error(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed, IcmpError error,
+AnswerResult make_icmp_error(std::span<uint8_t> buffer, [[maybe_unused]] size_t frame_bytes, const Parsed& parsed, IcmpError error,
                              const IpAddr& source) noexcept {
     PENSTOCK_ASSERT(frame_bytes <= buffer.size() && size_t{parsed.l3_offset} + parsed.l3_length <= frame_bytes);
     const uint16_t ip_header_bytes = answer_header_bytes(parsed.family);
