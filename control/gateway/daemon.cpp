@@ -242,8 +242,11 @@ Status Daemon::load_last_good() {
 }
 
 Status Daemon::start_workers() {
-    worker::WorkerSetOptions options{
-        .lcores = eal_->worker_lcores(), .cpus = eal_->worker_cpus(), .connections_per_worker = options_.connections, .snat_ports = options_.snat_ports, .ports = {}};
+    worker::WorkerSetOptions options{.lcores = eal_->worker_lcores(),
+                                     .cpus = eal_->worker_cpus(),
+                                     .connections_per_worker = options_.connections,
+                                     .snat_ports = options_.snat_ports,
+                                     .ports = {}};
     for (const auto& port : ports_) {
         const auto& facts = port->facts();
         options.ports.push_back({.id = facts.id,

@@ -9,11 +9,12 @@ namespace penstock::test {
 VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
     const HashKey secret = HashKey::random();
     for (uint32_t w = 0; w < options.workers; ++w) {
-        auto state = std::make_unique<WorkerState>(conn::Table::memory_needed(options.connections),
-                                                   nat::PortProposer::memory_needed(options.connections, options.snat_ports, options.workers));
+        auto state =
+            std::make_unique<WorkerState>(conn::Table::memory_needed(options.connections),
+                                          nat::PortProposer::memory_needed(options.connections, options.snat_ports, options.workers));
         auto table = conn::Table::create(state->table.span(), options.connections, HashKey::random());
         auto ports = nat::PortProposer::create(state->ports.span(), options.connections, options.snat_ports, {static_cast<uint8_t>(w)},
-                                           options.workers, HashKey::random());
+                                               options.workers, HashKey::random());
         PENSTOCK_CHECK(table && ports);
         state->context.reset(new pipeline::WorkerContext{
             .self = {static_cast<uint8_t>(w)},
