@@ -1,5 +1,6 @@
 // Whole bursts through the stages, from what the PMD hands over until it could be handed back: receive's bookkeeping, parse, lookup, TCP
 // state, translation, checksums, next hop. Both directions alike, full NAT, every packet checked outside the timed span.
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -52,6 +53,7 @@ class Load {
         return clock;
     }
 
+    [[nodiscard]] Player& player() { return player_; }
     [[nodiscard]] double syn_cycles() const { return syn_clock_.per_operation(); }
     [[nodiscard]] double expiry_share() const { return static_cast<double>(expiry_cycles_) / static_cast<double>(all_cycles_); }
 
@@ -139,6 +141,25 @@ double measure_size(const Options& options, uint32_t connections) {
     return cycles;
 }
 
+// Where the cycles of an established packet go.
+void measure_stages(const Options& options, uint32_t connections) {
+    Load load(IpFamily::V4, connections, limits::kBurstMax);
+    const uint64_t budget = cycles_per_second() / 1'000 * options.plan.window_ms;
+    std::array<double, StageCosts::kNames.size()> least{};
+    for (uint32_t w = 0; w < options.plan.windows; ++w) {
+        StageCosts costs;
+        load.player().count_stages(&costs);
+        load.window(budget, false);
+        for (size_t s = 0; s < least.size(); ++s) {
+            const double cycles = static_cast<double>(costs.cycles[s]) / static_cast<double>(costs.packets);
+            least[s] = w == 0 ? cycles : std::min(least[s], cycles);
+        }
+    }
+    for (size_t s = 0; s < least.size(); ++s) {
+        print_value(std::string("stage.").append(StageCosts::kNames[s]).append(size_suffix(connections)), least[s], "cycles");
+    }
+}
+
 // Burst sizes, at the size that is asked for first.
 void sweep_bursts(const Options& options, uint32_t connections) {
     std::vector<std::unique_ptr<Load>> loads;
@@ -158,9 +179,15 @@ int main(int argc, char** argv) {
     using namespace penstock::perf;
     constexpr std::array<uint32_t, 4> kSizes = {1'000, 64'000, kMillion, 10 * kMillion};
     constexpr std::array<uint32_t, 2> kQuickSizes = {1'000, 64'000};
-    constexpr std::array<std::string_view, 2> kFlags = {"--sweep", "--v4-only"};
+    constexpr std::array<std::string_view, 3> kFlags = {"--sweep", "--stages", "--v4-only"};
     const Options options = read_options(argc, argv, kSizes, kQuickSizes, kFlags);
     print_fingerprint();
+    if (options.has("--stages")) {
+        for (const uint32_t connections : options.sizes) {
+            measure_stages(options, connections);
+        }
+        return 0;
+    }
     if (options.has("--sweep")) {
         for (const uint32_t connections : options.sizes) {
             sweep_bursts(options, connections);

@@ -28,6 +28,14 @@ struct Packet {
     Outcome outcome = Outcome::Translated;
 };
 
+// Cycles by stage, in the order in which run_stages() calls them, behind what receive does; the names are the stages'.
+struct StageCosts {
+    static constexpr std::array<const char*, 7> kNames = {"receive",   "classify", "conn_lookup", "track",
+                                                          "translate", "new_flow", "forward"};
+    std::array<uint64_t, kNames.size()> cycles{};
+    uint64_t packets = 0;
+};
+
 class Player {
  public:
     // Frames under way at once; a batch is as many.
@@ -42,11 +50,15 @@ class Player {
     // Ticks of virtual time that pass for each packet beside those that its burst took.
     void set_ticks_per_packet(uint64_t ticks) noexcept { ticks_per_packet_ = ticks; }
 
+    // Stops the clock between stages too, from now on: each is then kept from overlapping with the next, so the sum is above the whole.
+    void count_stages(StageCosts* costs) noexcept { stage_costs_ = costs; }
+
     [[nodiscard]] uint64_t expiry_cycles() const noexcept { return expiry_cycles_; }
     [[nodiscard]] uint64_t expired() const noexcept { return expired_; }
 
  private:
     void run_bursts(std::span<const Packet> packets, BurstClock& clock);
+    void run_stages_apart(uint64_t received_in);
     void check(Packet& packet, uint32_t i) const;
     void housekeeping();
 
@@ -64,6 +76,7 @@ class Player {
     uint64_t ticks_per_packet_ = 0;
     uint64_t expiry_cycles_ = 0;
     uint64_t expired_ = 0;
+    StageCosts* stage_costs_ = nullptr;
 };
 
 }  // namespace penstock::perf
