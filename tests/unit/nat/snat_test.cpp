@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dataplane/nat/masquerade.hpp"
+#include "dataplane/nat/reply_owner.hpp"
 
 namespace penstock::nat {
 namespace {
