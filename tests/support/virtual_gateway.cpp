@@ -1,10 +1,20 @@
 #include "tests/support/virtual_gateway.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "dataplane/base/check.hpp"
 
 namespace penstock::test {
+namespace {
+
+constexpr IpFamily kFamilies[] = {IpFamily::V4, IpFamily::V6};  // the order of a Service's sets
+
+std::array<std::pair<IpAddr, NicPortId>, 4> own_addresses() {
+    return {{{kUpAddress, kUp}, {kClusterAddress, kCluster}, {kUpAddress6, kUp}, {kClusterAddress6, kCluster}}};
+}
+
+}  // namespace
 
 VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
     const HashKey secret = HashKey::random();
@@ -36,7 +46,9 @@ VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
         workers_.push_back(std::move(state));
     }
     auto snat = std::make_shared<nat::SnatConfig>();
-    snat->addresses = {{kUpAddress, kUp, options.snat_shared_with_host}, {kClusterAddress, kCluster, options.snat_shared_with_host}};
+    for (const auto& [address, port] : own_addresses()) {
+        snat->addresses.push_back({address, port, options.snat_shared_with_host});
+    }
     snat->ports = options.snat_ports;
     snapshot_.snat = snat;
     rebuild_routes();
@@ -52,15 +64,29 @@ ServiceId VirtualGateway::service_id(const TestService& service) {
     return service_ids_.back().second;
 }
 
-BackendId VirtualGateway::backend_id(const TestService& service, uint8_t host) {
+BackendId VirtualGateway::backend_id(const TestService& service, const IpAddr& address) {
     const std::string key =
-        service.name + "/" + to_string(service.protocol) + "/" + std::to_string(host) + ":" + std::to_string(service.backend_port);
+        service.name + "/" + to_string(service.protocol) + "/" + address.to_string() + " " + std::to_string(service.backend_port);
     const auto known = std::find_if(backend_ids_.begin(), backend_ids_.end(), [&](const auto& entry) { return entry.first == key; });
     if (known != backend_ids_.end()) {
         return known->second;
     }
     backend_ids_.emplace_back(key, BackendId{static_cast<uint32_t>(backend_ids_.size())});
     return backend_ids_.back().second;
+}
+
+lb::BackendSet VirtualGateway::backend_set(const TestService& service, IpFamily family) {
+    lb::BackendSet set;
+    set.source = service.source;
+    set.when_empty = service.when_empty;
+    for (const uint8_t host : service.backends) {
+        const IpAddr address = backend_address(host, family);
+        set.usable.push_back({backend_id(service, address), address, service.backend_port, 1});
+    }
+    if (service.scheduler == lb::SchedulerKind::Maglev && !set.usable.empty()) {
+        set.ring = lb::MaglevRing::build(set.usable);
+    }
+    return set;
 }
 
 void VirtualGateway::publish(const std::vector<TestService>& services) {
@@ -73,29 +99,24 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
         row->name = service.name;
         row->protocol = service.protocol;
         row->scheduler = service.scheduler;
-        lb::BackendSet set;
-        set.source = service.source;
-        set.when_empty = service.when_empty;
-        for (const uint8_t host : service.backends) {
-            set.usable.push_back({backend_id(service, host), backend_address(host), service.backend_port, 1});
+        for (const IpFamily family : kFamilies) {
+            row->sets.push_back(backend_set(service, family));
         }
-        if (service.scheduler == lb::SchedulerKind::Maglev && !set.usable.empty()) {
-            set.ring = lb::MaglevRing::build(set.usable);
-        }
-        row->sets.push_back(std::move(set));
         std::shared_ptr<lb::SourceFilter> filter;
         if (service.source_ranges) {
             filter = std::make_shared<lb::SourceFilter>(lb::SourceFilter{true, *service.source_ranges});
         }
         const auto add = [&](const IpAddr& address, L4Port port, lb::FrontendClass cls) {
-            frontends.push_back({address, port, service.protocol, cls, 0, row, filter});
+            const auto set = static_cast<uint8_t>(address.is_v4() ? 0 : 1);
+            frontends.push_back({address, port, service.protocol, cls, set, row, filter});
         };
         for (const auto& [address, port] : service.frontends) {
             add(address, port, lb::FrontendClass::ExternalIp);
         }
         for (const L4Port port : service.node_ports) {
-            add(kUpAddress, port, lb::FrontendClass::NodePort);
-            add(kClusterAddress, port, lb::FrontendClass::NodePort);
+            for (const auto& [address, twin] : own_addresses()) {
+                add(address, port, lb::FrontendClass::NodePort);
+            }
         }
         compiled.push_back(std::move(row));
     }
@@ -109,19 +130,28 @@ void VirtualGateway::rebuild_routes() {
     std::vector<route::Route> routes;
     std::vector<route::Neighbour> neighbours;
     if (routes_) {
-        routes = {{*Prefix::parse("10.80.1.0/24"), kUp, {}, 0}, {*Prefix::parse("10.80.2.0/24"), kCluster, {}, 0}};
-        // Clients further away, behind a router on the uplink.
-        routes.push_back({*Prefix::parse("0.0.0.0/0"), kUp, kClient, 100});
+        // Clients further away, behind a router on the uplink, have the default routes.
+        routes = {{*Prefix::parse("10.80.1.0/24"), kUp, {}, 0},        {*Prefix::parse("10.80.2.0/24"), kCluster, {}, 0},
+                  {*Prefix::parse("0.0.0.0/0"), kUp, kClient, 100},    {*Prefix::parse("fd00:80:1::/64"), kUp, {}, 0},
+                  {*Prefix::parse("fd00:80:2::/64"), kCluster, {}, 0}, {*Prefix::parse("::/0"), kUp, kClient6, 100}};
     }
-    neighbours.push_back({NeighbourId{0}, kUp, kClient, kClientMac, route::NeighbourState::Reachable});
-    for (uint8_t host = 11; host < 251; ++host) {
-        const bool resolved = std::find(unresolved_.begin(), unresolved_.end(), host) == unresolved_.end();
-        neighbours.push_back({NeighbourId{host}, kCluster, backend_address(host), backend_mac(host),
-                              resolved ? route::NeighbourState::Stale : route::NeighbourState::Resolving});
+    uint32_t first_id = 0;
+    for (const IpFamily family : kFamilies) {
+        const IpAddr& client = family == IpFamily::V4 ? kClient : kClient6;
+        neighbours.push_back({NeighbourId{first_id}, kUp, client, kClientMac, route::NeighbourState::Reachable});
+        for (uint8_t host = 11; host < 251; ++host) {
+            const bool resolved = std::find(unresolved_.begin(), unresolved_.end(), host) == unresolved_.end();
+            neighbours.push_back({NeighbourId{first_id + host}, kCluster, backend_address(host, family), backend_mac(host),
+                                  resolved ? route::NeighbourState::Stale : route::NeighbourState::Resolving});
+        }
+        first_id += 256;
     }
-    snapshot_.routes =
-        route::RouteTable::build(std::move(routes), std::move(neighbours), {{kUp, kUpAddress, 24}, {kCluster, kClusterAddress, 24}},
-                                 {{kUp, kUpMac, mtu_, true}, {kCluster, kClusterMac, mtu_, true}});
+    std::vector<route::LocalAddress> locals;
+    for (const auto& [address, port] : own_addresses()) {
+        locals.push_back({port, address, static_cast<uint8_t>(address.is_v4() ? 24 : 64)});
+    }
+    snapshot_.routes = route::RouteTable::build(std::move(routes), std::move(neighbours), std::move(locals),
+                                                {{kUp, kUpMac, mtu_, true}, {kCluster, kClusterMac, mtu_, true}});
     ++snapshot_.generation;
 }
 

@@ -2,6 +2,7 @@
 // of its choice (the receive queue, chosen as badly as it likes) and gets back what became of it; handoffs are followed as the rings would.
 //
 //   client 10.80.1.2 --- port 0 (10.80.1.1, up) [gateway] port 1 (10.80.2.1, cluster) --- backends 10.80.2.11 .. 10.80.2.250
+//     fd00:80:1::2              fd00:80:1::1              fd00:80:2::1                              fd00:80:2::b .. fd00:80:2::fa
 #pragma once
 
 #include <atomic>
@@ -24,8 +25,15 @@ inline constexpr NicPortId kCluster{1};
 inline const IpAddr kUpAddress = IpAddr::v4(10, 80, 1, 1);
 inline const IpAddr kClusterAddress = IpAddr::v4(10, 80, 2, 1);
 inline const IpAddr kClient = IpAddr::v4(10, 80, 1, 2);
-[[nodiscard]] inline IpAddr backend_address(uint8_t host) {
-    return IpAddr::v4(10, 80, 2, host);
+// fd00:80:LINK::HOST
+[[nodiscard]] constexpr IpAddr v6_on_link(uint8_t link, uint8_t host) {
+    return IpAddr::v6({0xfd, 0, 0, 0x80, 0, link, 0, 0, 0, 0, 0, 0, 0, 0, 0, host});
+}
+inline constexpr IpAddr kUpAddress6 = v6_on_link(1, 1);
+inline constexpr IpAddr kClusterAddress6 = v6_on_link(2, 1);
+inline constexpr IpAddr kClient6 = v6_on_link(1, 2);
+[[nodiscard]] inline IpAddr backend_address(uint8_t host, IpFamily family = IpFamily::V4) {
+    return family == IpFamily::V4 ? IpAddr::v4(10, 80, 2, host) : v6_on_link(2, host);
 }
 [[nodiscard]] inline MacAddr backend_mac(uint8_t host) {
     return {{2, 0, 0, 0, 2, host}};
@@ -35,9 +43,9 @@ inline const IpAddr kClient = IpAddr::v4(10, 80, 1, 2);
 struct TestService {
     std::string name = "web";
     Protocol protocol = Protocol::Tcp;
-    std::vector<std::pair<IpAddr, L4Port>> frontends;  // class X
-    std::vector<L4Port> node_ports;                    // on both twins' addresses
-    std::vector<uint8_t> backends;                     // last byte of 10.80.2.x
+    std::vector<std::pair<IpAddr, L4Port>> frontends;  // class X, of either family
+    std::vector<L4Port> node_ports;                    // on all addresses of both twins
+    std::vector<uint8_t> backends;                     // last byte of 10.80.2.x and of fd00:80:2::x: each family is served by its own
     L4Port backend_port = 9376;
     lb::SourceMode source = lb::SourceMode::Translate;
     lb::EmptyAction when_empty = lb::EmptyAction::Reject;
@@ -111,7 +119,8 @@ class VirtualGateway {
     };
     void run(WorkerId worker, std::vector<InFlight> packets, std::vector<Outcome>& outcomes);
     ServiceId service_id(const TestService& service);
-    BackendId backend_id(const TestService& service, uint8_t host);
+    BackendId backend_id(const TestService& service, const IpAddr& address);
+    lb::BackendSet backend_set(const TestService& service, IpFamily family);
     void rebuild_routes();
 
     TscRate rate_{1'000'000'000};
