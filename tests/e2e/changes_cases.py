@@ -34,7 +34,7 @@ def no_request_fails_while_backends_come_and_go_DRAIN001(lab):
             lab.apply(service("web", external_ips=[VIP]), endpoints("web", [name for j, name in enumerate(BACKENDS) if j != i % 3]))
             time.sleep(0.1)
     equal(load.errors, [], "failed requests")
-    check(len(load.results) > 100, f"only {len(load.results)} requests in two seconds of changes")
+    check(len(load.results) >= 20, f"only {len(load.results)} requests during 20 changes")
     equal({answer.status for answer in load.results}, {200}, "statuses")
 
 

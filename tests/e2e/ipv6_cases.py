@@ -76,7 +76,7 @@ def local_policy_shows_the_client_to_the_backend_ETP002_NAT003(lab):
 def no_endpoint_refuses_tcp_and_udp_at_once_REJ001_REJ002(lab):
     lab.start(service("web", external_ips=[VIP_6], families=("IPv6",)),
               service("echo", 53, protocol="UDP", external_ips=[VIP_6], families=("IPv6",)))
-    equal(lab.connection_outcome(VIP_6, 80), "refused", "TCP")
+    equal(lab.connection_outcome(VIP_6, 80, timeout_s=5.0), "refused", "TCP")
     with lab.udp_socket(VIP_6, 53) as client:
         client.send(b"anyone?")
         try:
@@ -84,7 +84,8 @@ def no_endpoint_refuses_tcp_and_udp_at_once_REJ001_REJ002(lab):
             raise AssertionError(f"an answer without an endpoint: {answer!r}")
         except ConnectionRefusedError:  # the kernel's word for ICMPv6 port unreachable on a connected socket
             pass
-    equal(counted(lab, "default/web/tcp")["rejected"], 1, "TCP rejects counted")
+    # One, unless the machine was so busy that the client sent its SYN again.
+    check(counted(lab, "default/web/tcp")["rejected"] >= 1, "the TCP reject is not counted")
     equal(counted(lab, "default/echo/udp")["rejected"], 1, "UDP rejects counted")
 
 
