@@ -24,10 +24,12 @@ struct [[gnu::may_alias]] FreeUnit {
     uint32_t previous;  // in the list of halves only
 };
 
-// Two slots a connection, at most 90 % full: a bounded search finds room up to about 95 % (Fan et al. 2014, table 2, for buckets of eight).
-// Four buckets more, because in the smallest tables chance fills two buckets long before nine tenths of all.
+// Two slots a connection, 60 % full when the table is. A bounded search would find room up to about 95 % (Fan et al. 2014, table 2, for
+// buckets of eight), but a table that works at 90 % has nearly half of its keys in their second bucket, which costs a line and a
+// mispredicted branch each: a look-up took 28 cycles there and 19 here. Nine bytes a connection are the price (docs/adr/0007). Four buckets
+// more, because in the smallest tables chance fills two buckets long before the others.
 uint32_t buckets_for(uint32_t capacity) {
-    const uint64_t slots = (uint64_t{capacity} * 2 * 10 + 8) / 9;
+    const uint64_t slots = (uint64_t{capacity} * 2 * 5 + 2) / 3;
     return static_cast<uint32_t>((slots + Bucket::kSlots - 1) / Bucket::kSlots + 4);
 }
 

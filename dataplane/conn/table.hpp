@@ -11,7 +11,7 @@
 // bucket, compared whole by vector instructions, and its entry, which holds the exact key besides everything that is needed to translate.
 // docs/adr/0007 has the other layouts that were measured.
 //
-// Buckets are at most 90 % full. Insertion tries a bounded number of moves and then says Full.
+// Buckets are at most 60 % full, so that one key in thirty is in its second. Insertion tries a bounded number of moves and then says Full.
 #pragma once
 
 #include <array>
@@ -151,7 +151,7 @@ class Table {
     // --- The worker's side -------------------------------------------------------------------------------------------------------------
 
     PENSTOCK_ALWAYS_INLINE uint64_t hash(const packet::FlowKey& key) const noexcept { return packet::hash_of(key, mix_); }
-    // Starts loading the key's first bucket. Nearly nine keys in ten are there.
+    // Starts loading the key's first bucket. All but one key in thirty are there.
     PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept { prefetch_read(&buckets_[first_bucket(hash)]); }
     // The units that the next few IPv4 connections will take, for who will insert them. A guess where halves are free.
     PENSTOCK_ALWAYS_INLINE void prefetch_units(uint32_t count) const noexcept;

@@ -50,7 +50,6 @@ struct Burst {
     std::array<Candidates, limits::kBurstMax> candidates{};  // who may own the flow; empty where only this worker can
     std::array<WorkerId, limits::kBurstMax> handoff_to{};    // where verdict is Handoff; arrival's note goes along
     std::array<bool, limits::kBurstMax> answers{};           // the packet has become our answer to its sender; no connection
-    std::array<IpAddr, limits::kBurstMax> leaves_to{};       // destination after translation, for the route
     std::array<NicPortId, limits::kBurstMax> egress{};       // where verdict is Transmit or Hold
     std::array<IpAddr, limits::kBurstMax> next_hop{};        // where verdict is Hold
 

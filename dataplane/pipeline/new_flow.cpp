@@ -9,6 +9,7 @@
 #include "dataplane/nat/source_search.hpp"
 #include "dataplane/packet/reject.hpp"
 #include "dataplane/packet/rewrite.hpp"
+#include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/admit.hpp"
 #include "dataplane/pipeline/track.hpp"
 #include "dataplane/pipeline/translate.hpp"
@@ -41,10 +42,10 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow&
         return drop_counted(ctx, burst, i, &frontend, answer.error());
     }
     burst.length[i] = *answer;
-    burst.leaves_to[i] = client;
     burst.answers[i] = true;
     ctx.counters.services[frontend.service->id.value].rejected.add(1);
     ctx.count()[Counter::Rejected].add(1);
+    forward_one(ctx, burst, i, client, static_cast<uint16_t>(*answer - sizeof(packet::EthernetHeader)));
 }
 
 // Inserts a complete entry; a full table gives up a half-open connection for it.
@@ -254,7 +255,7 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
             continue;
         }
         count_opened(ctx, burst, opening);
-        translate_one(ctx, burst, opening.packet);
+        send_one(ctx, burst, opening.packet);
     }
 }
 
@@ -286,11 +287,14 @@ void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (!burst.found[i].is_hit()) {
         return open_flows(ctx, burst, alone, nullptr);
     }
-    if (track_packet(ctx, burst, i)) {
-        if (burst.under_way(i)) {
-            translate_one(ctx, burst, i);
-        }
-        return;
+    switch (track_one(ctx, burst, i)) {
+        case Tracked::GoesOn:
+            ctx.count()[Counter::ConnectionHits].add(1);
+            return send_one(ctx, burst, i);
+        case Tracked::IsDropped:
+            return;
+        case Tracked::IsMiss:
+            break;
     }
     const conn::Entry& finished = ctx.connections.at(burst.found[i].index);
     const FlowKey reverse = finished.key(conn::Direction::Reverse);

@@ -1,17 +1,43 @@
-// Between lookup and translate: what a packet does to the connection it belongs to. TCP state advances, idle time starts again, the
-// Service's counters move. A SYN on a finished connection becomes a miss, with found[i] still a hit: new_flow ends the old connection once
-// the packets of this burst that belong to it have been translated.
+// What a packet does to the connection it belongs to: TCP state advances, idle time starts again, the Service's counters move.
 #pragma once
 
+#include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/pipeline/burst.hpp"
 #include "dataplane/pipeline/context.hpp"
 
 namespace penstock::pipeline {
 
-void track(WorkerContext& ctx, Burst& burst) noexcept;
+// What becomes of a packet of a known connection. A SYN on a finished one is a miss, and ends it later: new_flow, once the packets of this
+// burst that belong to it have left.
+enum class Tracked : uint8_t { GoesOn, IsDropped, IsMiss };
 
-// The same for one packet whose found[i] is fresh: new_flow's, for packets whose connection was opened earlier in their own burst. False
-// where the packet has become a miss; else it is dropped or goes on.
-[[nodiscard]] bool track_packet(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
+// Packet i, whose connection is found[i].
+PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    if (burst.parsed[i].ttl <= 1) [[unlikely]] {
+        burst.drop(i, DropReason::TtlExpired);
+        return Tracked::IsDropped;
+    }
+    const conn::Found found = burst.found[i];
+    const conn::Entry& connection = ctx.connections.at(found.index);
+    if (connection.is_tcp()) {
+        const conn::TcpStep step = conn::step(connection.tcp_state(), found.direction, burst.parsed[i].tcp_flags);
+        if (step.action != conn::TcpAction::Pass) [[unlikely]] {
+            if (step.action == conn::TcpAction::Reopen) {
+                return Tracked::IsMiss;
+            }
+            burst.drop(i, DropReason::InvalidTcpFlags);
+            return Tracked::IsDropped;
+        }
+        ctx.connections.set_state(found.index, step.next, ctx.now_coarse);
+    } else {
+        ctx.connections.set_state(found.index, conn::step(connection.datagram_state(), found.direction), ctx.now_coarse);
+    }
+    ctx.connections.touch(found.index, ctx.now_coarse);
+    stats::ServiceCounters& service = ctx.counters.services[connection.service.value];
+    const bool forward = found.direction == conn::Direction::Forward;
+    (forward ? service.forward_packets : service.reverse_packets).add(1);
+    (forward ? service.forward_bytes : service.reverse_bytes).add(burst.parsed[i].l3_length);
+    return Tracked::GoesOn;
+}
 
 }  // namespace penstock::pipeline

@@ -5,6 +5,7 @@
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/pipeline/burst.hpp"
 #include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/forward.hpp"
 
 namespace penstock::pipeline {
 
@@ -21,23 +22,20 @@ PENSTOCK_ALWAYS_INLINE void translate_by(Burst& burst, uint32_t i, const conn::E
 }
 }  // namespace detail
 
-// Packet i, whose connection is found[i].
-PENSTOCK_ALWAYS_INLINE void translate_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+// Packet i, whose connection is found[i], leaves: translated, and on its way to the destination that this gives it.
+PENSTOCK_ALWAYS_INLINE void send_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const conn::Entry& connection = ctx.connections.at(burst.found[i].index);
     const conn::Direction direction = burst.found[i].direction;
     const conn::Direction other = direction == conn::Direction::Forward ? conn::Direction::Reverse : conn::Direction::Forward;
     if (!connection.is_v6()) [[likely]] {
         const Be32 destination = connection.v4_source(other);
         detail::translate_by(burst, i, connection, direction, connection.v4_destination(other), destination);
-        burst.leaves_to[i] = IpAddr::v4(destination);
+        forward_one(ctx, burst, i, destination, burst.parsed[i].l3_length);
     } else {
         const std::array<uint8_t, 16>& destination = connection.v6_source(other);
         detail::translate_by(burst, i, connection, direction, connection.v6_destination(other), destination);
-        burst.leaves_to[i] = IpAddr::v6(destination);
+        forward_one(ctx, burst, i, IpAddr::v6(destination), burst.parsed[i].l3_length);
     }
 }
-
-// The hits of the burst. new_flow translates what it opens.
-void translate(WorkerContext& ctx, Burst& burst) noexcept;
 
 }  // namespace penstock::pipeline

@@ -7,10 +7,8 @@
 #include "dataplane/base/check.hpp"
 #include "dataplane/pipeline/classify.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
-#include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/hits.hpp"
 #include "dataplane/pipeline/new_flow.hpp"
-#include "dataplane/pipeline/track.hpp"
-#include "dataplane/pipeline/translate.hpp"
 #include "perf/harness/cycles.hpp"
 #include "perf/pipeline/frames.hpp"
 
@@ -89,10 +87,8 @@ void Player::run_stages_apart(uint64_t received_in) {
     static constexpr std::array<Stage, StageCosts::kNames.size() - 1> kStages = {
         +[](pipeline::WorkerContext& c, pipeline::Burst& b) { pipeline::classify(c, b); },
         +[](pipeline::WorkerContext& c, pipeline::Burst& b) { pipeline::conn_lookup(c, b); },
-        +[](pipeline::WorkerContext& c, pipeline::Burst& b) { pipeline::track(c, b); },
-        +[](pipeline::WorkerContext& c, pipeline::Burst& b) { pipeline::translate(c, b); },
+        +[](pipeline::WorkerContext& c, pipeline::Burst& b) { pipeline::serve_hits(c, b); },
         +[](pipeline::WorkerContext& c, pipeline::Burst& b) { pipeline::new_flow(c, b); },
-        +[](pipeline::WorkerContext& c, pipeline::Burst& b) { pipeline::forward(c, b); },
     };
     std::array<uint64_t, StageCosts::kNames.size()> took{received_in};
     for (size_t s = 0; s < kStages.size(); ++s) {

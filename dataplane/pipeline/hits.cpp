@@ -1,0 +1,24 @@
+#include "dataplane/pipeline/hits.hpp"
+
+#include "dataplane/pipeline/track.hpp"
+#include "dataplane/pipeline/translate.hpp"
+
+namespace penstock::pipeline {
+
+void serve_hits(WorkerContext& ctx, Burst& burst) noexcept {
+    uint64_t hits = 0;
+    for (uint32_t at = 0; at < burst.hits.count; ++at) {
+        const uint32_t i = burst.hits.at[at];
+        const Tracked tracked = track_one(ctx, burst, i);
+        if (tracked == Tracked::GoesOn) [[likely]] {
+            send_one(ctx, burst, i);
+            ++hits;
+        } else if (tracked == Tracked::IsMiss) {
+            burst.hash[i] = ctx.connections.hash(burst.parsed[i].key);
+            burst.misses.add(i);
+        }
+    }
+    ctx.count()[stats::Counter::ConnectionHits].add(hits);
+}
+
+}  // namespace penstock::pipeline
