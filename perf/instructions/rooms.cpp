@@ -1,6 +1,7 @@
 #include "perf/instructions/rooms.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -82,15 +83,12 @@ void count_table(IpFamily family) {
     find("conn.hash_and_find_hit", held, kCalls);
     find("conn.hash_and_find_miss", unknown, 0);
     {
-        std::vector<uint64_t> hashes;
-        for (const packet::FlowKey& key : held) {
-            hashes.push_back(table->hash(key));
-        }
+        std::array<uint64_t, limits::kBurstMax> hashes;
         std::vector<conn::Found> found(kCalls);
         InstructionCount count(region("conn.find_burst", family));
         for (uint32_t first = 0; first < kCalls; first += limits::kBurstMax) {
             const auto key_at = [&](uint32_t i) -> const packet::FlowKey& { return held[first + i]; };
-            count.run([&] { table->find_burst(limits::kBurstMax, hashes.data() + first, key_at, found.data() + first); });
+            count.run([&] { table->find_burst(limits::kBurstMax, key_at, hashes.data(), found.data() + first); });
         }
         count.report(kCalls, "key");
         PENSTOCK_CHECK(std::ranges::all_of(found, &conn::Found::is_hit));
