@@ -72,7 +72,13 @@ class IpAddr {
     // Canonical text: dotted quad, or RFC 5952.
     std::string to_string() const;
 
-    constexpr bool operator==(const IpAddr&) const = default;
+    constexpr bool operator==(const IpAddr& other) const noexcept {
+        if !consteval {  // what GCC makes of comparing the arrays is a call of memcmp
+            return ((load<uint64_t>(bytes_.data()) ^ load<uint64_t>(other.bytes_.data())) |
+                    (load<uint64_t>(bytes_.data() + 8) ^ load<uint64_t>(other.bytes_.data() + 8))) == 0;
+        }
+        return bytes_ == other.bytes_;
+    }
     constexpr auto operator<=>(const IpAddr&) const = default;
 
  private:

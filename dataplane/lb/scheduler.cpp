@@ -4,8 +4,9 @@ namespace penstock::lb {
 namespace {
 
 // Public and fixed, unlike every other hash key of the product: each worker, each gateway and each restart must send a 5-tuple to the same
-// backend (SCHED-004). The price is known: who knows the backends can choose source ports that all meet one of them.
-constexpr HashKey kMaglevFlowKey{0x70656e73746f636bULL, 0x6d61676c65766d68ULL};  // "penstock", "maglevmh"
+// backend (SCHED-004). The price is known: who knows the backends can choose source ports that all meet one of them. That is also why the
+// quick hash serves as well as a pseudo-random one. Changing either moves nearly every client.
+constexpr KeyedMix kMaglevFlowMix(HashKey{0x70656e73746f636bULL, 0x6d61676c65766d68ULL});  // "penstock", "maglevmh"
 
 // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): one word of state, so that a peek from another thread is one load.
 constexpr uint64_t kSplitMixStep = 0x9e3779b97f4a7c15ULL;
@@ -19,21 +20,6 @@ constexpr uint64_t splitmix_output(uint64_t state) noexcept {
 // share is off by more than one part in 2^44.
 uint32_t scale(uint64_t random, uint32_t n) noexcept {
     return static_cast<uint32_t>((static_cast<unsigned __int128>(random) * n) >> 64);
-}
-
-// Reduces a cursor to a set that may have shrunk since. Reducing, not resetting: a reset would send the next flow of every worker to the
-// first backend after each change (SCHED-002's edge). The division, slow as an L2 access, is left to that change: a whole turn ends at n.
-uint32_t rotation_index(uint32_t cursor, uint32_t n) noexcept {
-    if (cursor < n) {
-        return cursor;
-    }
-    return cursor == n ? 0 : cursor % n;
-}
-
-size_t index_of(const Service& service, const BackendSet& set) noexcept {
-    const auto index = static_cast<size_t>(&set - service.sets.data());
-    PENSTOCK_ASSERT(index < service.sets.size());
-    return index;
 }
 
 }  // namespace
@@ -65,25 +51,18 @@ uint32_t peek(const Service& service, const BackendSet& set, const packet::FlowK
         case SchedulerKind::Random:
             return scale(state.peek_draw(), n);
         case SchedulerKind::Maglev:
-            return set.ring.pick(packet::hash_of(forward, kMaglevFlowKey));
+            return set.ring.pick(packet::hash_of(forward, kMaglevFlowMix));
         case SchedulerKind::RoundRobin:
             break;
     }
-    return rotation_index(state.cursor(service.id, index_of(service, set)), n);
+    return detail::rotation_index(state.cursor(service.id, detail::index_of(service, set)), n);
 }
 
-uint32_t pick(const Service& service, const BackendSet& set, const packet::FlowKey& forward, SchedulerState& state) noexcept {
+uint32_t detail::pick_without_turn(const Service& service, const BackendSet& set, const packet::FlowKey& forward,
+                                   SchedulerState& state) noexcept {
     const uint32_t chosen = peek(service, set, forward, state);
-    switch (service.scheduler) {
-        case SchedulerKind::Random:
-            state.draw();
-            break;
-        case SchedulerKind::Maglev:
-            break;
-        // One past the end is left to the next pick to wrap: a backend added at the end meanwhile is then simply the next.
-        case SchedulerKind::RoundRobin:
-            state.set_cursor(service.id, index_of(service, set), chosen + 1);
-            break;
+    if (service.scheduler == SchedulerKind::Random) {
+        state.draw();
     }
     return chosen;
 }

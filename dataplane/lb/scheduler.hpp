@@ -53,8 +53,37 @@ class SchedulerState {
     uint64_t random_state_;
 };
 
+namespace detail {
+// Reduces a cursor to a set that may have shrunk since. Reducing, not resetting: a reset would send the next flow of every worker to the
+// first backend after each change (SCHED-002's edge). The division, slow as an L2 access, is left to that change: a whole turn ends at n.
+PENSTOCK_ALWAYS_INLINE uint32_t rotation_index(uint32_t cursor, uint32_t n) noexcept {
+    if (cursor < n) [[likely]] {
+        return cursor;
+    }
+    return cursor == n ? 0 : cursor % n;
+}
+PENSTOCK_ALWAYS_INLINE size_t index_of(const Service& service, const BackendSet& set) noexcept {
+    const auto index = static_cast<size_t>(&set - service.sets.data());
+    PENSTOCK_ASSERT(index < service.sets.size());
+    return index;
+}
+[[nodiscard]] uint32_t pick_without_turn(const Service& service, const BackendSet& set, const packet::FlowKey& forward,
+                                         SchedulerState& state) noexcept;
+}  // namespace detail
+
 // Index into set.usable for a new flow whose first packet is `forward`. `set` is one of service.sets and is not empty. Worker.
-[[nodiscard]] uint32_t pick(const Service& service, const BackendSet& set, const packet::FlowKey& forward, SchedulerState& state) noexcept;
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint32_t pick(const Service& service, const BackendSet& set, const packet::FlowKey& forward,
+                                                   SchedulerState& state) noexcept {
+    if (service.scheduler != SchedulerKind::RoundRobin) {
+        return detail::pick_without_turn(service, set, forward, state);
+    }
+    PENSTOCK_ASSERT(!set.usable.empty());
+    const size_t index = detail::index_of(service, set);
+    const uint32_t chosen = detail::rotation_index(state.cursor(service.id, index), static_cast<uint32_t>(set.usable.size()));
+    // One past the end is left to the next pick to wrap: a backend added at the end meanwhile is then simply the next.
+    state.set_cursor(service.id, index, chosen + 1);
+    return chosen;
+}
 
 // What pick() would answer now, changing nothing; for `explain`. Any thread: a worker that schedules meanwhile makes it a recent answer.
 [[nodiscard]] uint32_t peek(const Service& service, const BackendSet& set, const packet::FlowKey& forward,

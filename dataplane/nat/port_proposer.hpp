@@ -25,14 +25,20 @@
 // A burst may hold several proposals before the first is confirmed. Refusals must be followed up one connection at a time.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 
+#include "dataplane/base/check.hpp"
+#include "dataplane/base/cpu.hpp"
 #include "dataplane/base/hash.hpp"
 #include "dataplane/base/ids.hpp"
+#include "dataplane/base/match8.hpp"
 #include "dataplane/base/result.hpp"
+#include "dataplane/nat/pool.hpp"
 #include "dataplane/nat/port_order.hpp"
 #include "dataplane/nat/port_rules.hpp"
 #include "dataplane/nat/port_share.hpp"
@@ -56,23 +62,26 @@ class PortProposer {
     PortProposer& operator=(const PortProposer&) = delete;
 
     // For a burst: hash() and prefetch() all, prefetch_pool() all, then open() and propose().
-    [[nodiscard]] uint64_t hash(const PoolKey& key) const noexcept;
-    void prefetch(uint64_t hash) const noexcept;
-    void prefetch_pool(uint64_t hash) const noexcept;
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hash(const PoolKey& key) const noexcept;
+    PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept { prefetch_read(&set_of(hash)); }
+    // Says where the key's pool probably is, for open(); unset where it has none.
+    PENSTOCK_ALWAYS_INLINE PoolNumber prefetch_pool(uint64_t hash) const noexcept;
     // The pool's line, ahead of give_back().
-    void prefetch(PoolNumber number) const noexcept;
+    PENSTOCK_ALWAYS_INLINE void prefetch(PoolNumber number) const noexcept { prefetch_read(&at(number)); }
 
     // The key's pool, opened if need be; kShared where there is no room for one. Until a port of it is bound, a pool may be given to
     // another key; that costs some evenness and nothing else.
-    [[nodiscard]] PoolNumber open(const PoolKey& key, uint64_t hash) noexcept;
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE PoolNumber open(const PoolKey& key, uint64_t hash, PoolNumber probably = {}) noexcept {
+        return probably.is_set() && pools_[probably.value].key == key ? probably : find_or_open(key, hash);
+    }
     // A port to try, and moves the cursor behind it. Empty: exhausted under these rules.
-    [[nodiscard]] std::optional<L4Port> propose(PoolNumber number, const PortRules& rules) noexcept;
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE std::optional<L4Port> propose(PoolNumber number, const PortRules& rules) noexcept;
     // What became of a proposal: the connection is in the table, or the table said that the tuple is taken. A proposal may also be dropped
     // without a word. At most `connections` are bound at once.
-    void bind(PoolNumber number, L4Port port) noexcept;
+    PENSTOCK_ALWAYS_INLINE void bind(PoolNumber number, L4Port port) noexcept;
     void refuse(PoolNumber number, L4Port port) noexcept;
     // The connection whose proposal was bound has gone.
-    void give_back(PoolNumber number, L4Port port) noexcept;
+    PENSTOCK_ALWAYS_INLINE void give_back(PoolNumber number, L4Port port) noexcept;
 
     // Bound ports.
     [[nodiscard]] uint32_t in_use() const noexcept { return in_use_; }
@@ -93,47 +102,51 @@ class PortProposer {
  private:
     static constexpr uint32_t kNone = ~0U;
 
-    struct Pool;
-    struct TagSet;
     struct Layout;
-    // The head of a map. Its words follow it: a bit a full block, then a word of taken ports a block, both by the place that a block has
-    // in the pool's order.
-    struct Map {
-        uint32_t pool;
-        uint32_t version;  // PortRules.version under which blocks were found full
-        uint32_t older;    // neighbours among those that may be withdrawn, or the next free one
-        uint32_t newer;
-    };
 
     PortProposer(const PortShare& share, const HashKey& secret) noexcept : share_(share), order_(share.blocks()), mix_(secret) {}
 
-    [[nodiscard]] Pool& at(PoolNumber number) const noexcept;
-    [[nodiscard]] TagSet& set_of(uint64_t hash) const noexcept;
+    [[nodiscard]] Pool& at(PoolNumber number) const noexcept { return pools_[std::min<size_t>(number.value, pools_.size() - 1)]; }
+    // The set comes of the hash's high half, the tag of the low one.
+    [[nodiscard]] PoolTags& set_of(uint64_t hash) const noexcept { return sets_[(hash >> 32) * sets_.size() >> 32]; }
+    [[nodiscard]] static uint32_t tag_of(uint64_t hash) noexcept { return std::max(static_cast<uint32_t>(hash), 1U); }
+    [[nodiscard]] static uint32_t matches(const PoolTags& set, uint32_t tag) noexcept {
+        return match8(set.tags, tag) | match8(set.tags + 8, tag) << 8;
+    }
+    [[nodiscard]] uint32_t first_of(const PoolTags& set) const noexcept {
+        return static_cast<uint32_t>(&set - sets_.data()) * kPoolsPerSet;
+    }
+    [[nodiscard]] PoolNumber find_or_open(const PoolKey& key, uint64_t hash) noexcept;
     [[nodiscard]] uint32_t pool_to_replace(uint32_t first) noexcept;
 
     void enter(Pool& pool, uint32_t turn, uint32_t place) const noexcept;
     void start_at_random(Pool& pool) noexcept;
     void jump(Pool& pool) noexcept;
     [[nodiscard]] bool move_on(Pool& pool) const noexcept;
+    [[nodiscard]] PortOrder order_of_block(const Pool& pool) const noexcept { return PortOrder(mix_.of(pool.hash, pool.turn)); }
     [[nodiscard]] std::optional<L4Port> next_in_block(Pool& pool, uint64_t candidates) const noexcept;
+    [[nodiscard]] std::optional<L4Port> propose_next(PoolNumber number, const PortRules& rules) noexcept;
     [[nodiscard]] bool look_anew(Pool& pool, const PortRules& rules) noexcept;
 
-    [[nodiscard]] Map& map_at(uint32_t map) const noexcept;
-    [[nodiscard]] uint64_t* full_of(const Pool& pool) const noexcept;
-    [[nodiscard]] uint64_t* taken_of(const Pool& pool) const noexcept;
+    [[nodiscard]] PortMap& map_at(uint32_t map) const noexcept { return *reinterpret_cast<PortMap*>(maps_ + map * map_stride_); }
+    [[nodiscard]] uint64_t* full_of(const Pool& pool) const noexcept { return reinterpret_cast<uint64_t*>(&map_at(pool.map) + 1); }
+    [[nodiscard]] uint64_t* full_by_number_of(const Pool& pool) const noexcept { return full_of(pool) + full_words_; }
+    [[nodiscard]] uint64_t* taken_of(const Pool& pool) const noexcept { return full_of(pool) + 2 * size_t{full_words_}; }
+    void note_full(const Pool& pool) const noexcept;
+    void note_open(const Pool& pool, uint32_t turn, uint32_t block) const noexcept;
     void give_map(uint32_t number) noexcept;
     void withdraw_map(Pool& pool) noexcept;
-    [[nodiscard]] uint32_t turn_of(const Pool& pool, L4Port port) const noexcept;
+    void bind_in_map(Pool& pool, L4Port port) noexcept;
+    void give_back_in_map(Pool& pool, L4Port port) noexcept;
     void mark(Pool& pool, L4Port port) noexcept;
-    void unmark(Pool& pool, L4Port port) noexcept;
     void line_up(uint32_t map) noexcept;
     void leave_line(uint32_t map) noexcept;
-    [[nodiscard]] uint64_t random() noexcept;
+    [[nodiscard]] uint64_t random() noexcept { return mix_.of(++draws_, ~0ULL); }
 
     PortShare share_;
     BlockOrder order_;
     KeyedMix mix_;
-    std::span<TagSet> sets_;
+    std::span<PoolTags> sets_;
     std::span<Pool> pools_;
     std::byte* maps_ = nullptr;
     size_t map_stride_ = 0;
@@ -147,8 +160,67 @@ class PortProposer {
     uint32_t line_newest_ = kNone;
     uint32_t connections_ = 0;
     uint32_t in_use_ = 0;
-    uint32_t pools_live_ = 0;
+    uint32_t pools_live_ = 0;  // the shared one counts here
     uint64_t draws_ = 0;
 };
+
+// What a connection costs in most cases. The rest is in port_proposer.cpp.
+
+PENSTOCK_ALWAYS_INLINE uint64_t PortProposer::hash(const PoolKey& key) const noexcept {
+    const auto snat = load<std::array<uint64_t, 2>>(&key.snat);
+    const auto endpoint = load<std::array<uint64_t, 2>>(&key.endpoint);
+    return mix_.of(snat[0], snat[1], endpoint[0], endpoint[1], uint64_t{key.endpoint_port} << 8 | static_cast<uint8_t>(key.protocol));
+}
+
+PENSTOCK_ALWAYS_INLINE PoolNumber PortProposer::prefetch_pool(uint64_t hash) const noexcept {
+    const PoolTags& set = set_of(hash);
+    const uint32_t found = matches(set, tag_of(hash));
+    if (found == 0) {
+        return {};
+    }
+    const PoolNumber number{first_of(set) + static_cast<uint32_t>(std::countr_zero(found))};
+    prefetch_read(&pools_[number.value]);
+    return number;
+}
+
+PENSTOCK_ALWAYS_INLINE std::optional<L4Port> PortProposer::propose(PoolNumber number, const PortRules& rules) noexcept {
+    Pool& pool = at(number);
+    if (pool.refusals == 0 && pool.place < kPortsPerBlock && number != kShared) [[likely]] {
+        const uint32_t block = share_.block_at(pool.block);
+        const uint64_t taken = pool.map == Pool::kNoMap ? 0 : taken_of(pool)[pool.block];
+        const uint32_t port = order_of_block(pool).port_at(pool.place);
+        if (((rules.usable(block) & ~taken) >> port & 1) != 0) [[likely]] {
+            ++pool.place;
+            return static_cast<L4Port>(block * kPortsPerBlock + port);
+        }
+    }
+    return propose_next(number, rules);
+}
+
+PENSTOCK_ALWAYS_INLINE void PortProposer::bind(PoolNumber number, L4Port port) noexcept {
+    PENSTOCK_ASSERT(in_use_ < connections_);
+    Pool& pool = at(number);
+    pool.refusals = pool.passed = 0;
+    ++in_use_;
+    ++pool.live;
+    pools_live_ += pool.live == 1 ? 1 : 0;
+    if (pool.map != Pool::kNoMap || pool.live >= map_from_) {
+        bind_in_map(pool, port);
+    }
+}
+
+PENSTOCK_ALWAYS_INLINE void PortProposer::give_back(PoolNumber number, L4Port port) noexcept {
+    Pool& pool = at(number);
+    PENSTOCK_ASSERT(in_use_ > 0 && pool.live > 0);
+    --in_use_;
+    --pool.live;
+    if (pool.map != Pool::kNoMap) {
+        give_back_in_map(pool, port);
+    }
+    if (pool.live == 0) {
+        --pools_live_;
+        pool.recent = true;
+    }
+}
 
 }  // namespace penstock::nat

@@ -1,7 +1,5 @@
 #include "dataplane/nat/port_rules.hpp"
 
-#include "dataplane/nat/reply_owner.hpp"
-
 namespace penstock::nat {
 namespace {
 
@@ -18,9 +16,9 @@ uint64_t bits_of(PortRange range, uint32_t block) noexcept {
 
 }  // namespace
 
-uint64_t PortRules::usable(uint32_t block) const noexcept {
+uint64_t PortRules::usable_in_part(uint32_t block) const noexcept {
     const uint64_t port_zero = block == 0 ? 1 : 0;
-    return bits_of(range, block) & ~port_zero & ~bits_of(excluded, block) & ~(node_port_bits != nullptr ? node_port_bits[block] : 0);
+    return bits_of(range, block) & ~port_zero & ~bits_of(excluded, block);
 }
 
 }  // namespace penstock::nat

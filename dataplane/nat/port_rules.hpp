@@ -3,8 +3,10 @@
 
 #include <cstdint>
 
+#include "dataplane/base/cpu.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
+#include "dataplane/nat/reply_owner.hpp"
 #include "dataplane/nat/snat_config.hpp"
 
 namespace penstock::nat {
@@ -29,7 +31,17 @@ struct PortRules {
     uint32_t version = 0;
 
     // The ports of a block that may be handed out, as bits.
-    [[nodiscard]] uint64_t usable(uint32_t block) const noexcept;
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t usable(uint32_t block) const noexcept {
+        const uint32_t first = block * kPortsPerBlock;
+        const uint32_t last = first + kPortsPerBlock - 1;
+        // Nearly every block lies whole within the range and outside what is excluded. Port 0 is in the block that begins with it.
+        const bool is_whole = first != 0 && first >= range.first && last <= range.last && (first > excluded.last || last < excluded.first);
+        const uint64_t node_ports = node_port_bits != nullptr ? node_port_bits[block] : 0;
+        return (is_whole ? ~0ULL : usable_in_part(block)) & ~node_ports;
+    }
+
+ private:
+    [[nodiscard]] uint64_t usable_in_part(uint32_t block) const noexcept;  // NodePorts apart
 };
 
 }  // namespace penstock::nat

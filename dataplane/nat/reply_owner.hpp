@@ -29,6 +29,7 @@ struct PortPromise {
 struct ReplyOwner {
     uint32_t workers = 1;
     HashKey secret;  // keyed, or an attacker could aim all his flows at one worker
+    KeyedMix mix = KeyedMix(secret);
 
     // A reply to a SNAT port: the worker whose pool the port came from.
     [[nodiscard]] constexpr WorkerId of_snat_port(L4Port port) const noexcept {
@@ -36,9 +37,11 @@ struct ReplyOwner {
     }
     // Where the source is kept the reply carries the client's address and nothing else of the first packet that could be relied on before
     // the flow is known: ask with the forward packet's source, or the reverse packet's destination.
-    [[nodiscard]] WorkerId of_client(const IpAddr& client) const noexcept { return spread(packet::hash_of(client, secret)); }
+    [[nodiscard]] WorkerId of_client(const IpAddr& client) const noexcept { return spread(client_hash(client)); }
     // A forward packet on a NicPort that does not promise flow_stays_on_queue.
-    [[nodiscard]] WorkerId of_tuple(const packet::FlowKey& forward) const noexcept { return spread(packet::hash_of(forward, secret)); }
+    [[nodiscard]] WorkerId of_tuple(const packet::FlowKey& forward) const noexcept { return spread(packet::hash_of(forward, mix)); }
+    // Even over clients, and the same on every worker.
+    [[nodiscard]] uint64_t client_hash(const IpAddr& client) const noexcept { return packet::hash_of(client, mix); }
 
  private:
     // The high word scaled to the workers: no division, and even to one part in 2^32.

@@ -1,6 +1,7 @@
 // Which SNAT addresses and ports a new full-NAT flow may leave with: those that fit its endpoint. source_search.hpp chooses among them.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "dataplane/nat/port_rules.hpp"
@@ -13,9 +14,8 @@ struct BindRequest {
     IpAddr endpoint;
     L4Port endpoint_port = 0;
     Protocol protocol = Protocol::Tcp;
-    NicPortId egress;  // the NicPort that leads to the endpoint
-    uint64_t client_hash =
-        0;  // any even hash of the client's address: a client keeps its SNAT address while that has ports (RFC 4787, REQ-2)
+    NicPortId egress;          // the NicPort that leads to the endpoint
+    uint64_t client_hash = 0;  // ReplyOwner::client_hash(): a client keeps its SNAT address while that has ports (RFC 4787, REQ-2)
 };
 
 // What the host needs for itself on the addresses it shares, as PortRules wants it.
@@ -26,13 +26,27 @@ struct HostPorts {
 
 // The ports that may be taken on one SNAT address. Only an address that Linux uses too leaves out the kernel's ephemeral range and
 // NodePorts.
-[[nodiscard]] PortRules rules_for(const SnatConfig& config, const SnatAddress& address, const HostPorts& host) noexcept;
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE PortRules rules_for(const SnatConfig& config, const SnatAddress& address,
+                                                         const HostPorts& host) noexcept {
+    PortRules rules{.range = config.ports, .version = host.version};
+    if (address.shared_with_host) {
+        rules.excluded = config.host_ephemeral;
+        rules.node_port_bits = host.node_port_bits;
+    }
+    return rules;
+}
 
-// Of the addresses that fit the endpoint's family and egress, how many there are and the index of the nth from 0, which must exist. A
-// client begins at number client_hash % count and goes round: chosen among those that fit, or the neighbours of an address that does not
-// would get its share.
-[[nodiscard]] uint8_t count_fitting(const SnatConfig& config, const BindRequest& request) noexcept;
-[[nodiscard]] uint8_t fitting_at(const SnatConfig& config, const BindRequest& request, uint32_t nth) noexcept;
+// Which of the addresses that fit a client tries in its `turn`: it begins at number client_hash % count of them and goes round. Counted
+// among those that fit, or the neighbours of an address that does not would get its share. `fitting` is not empty.
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint8_t choice_of(SnatAddressSet fitting, uint64_t client_hash, uint32_t turn) noexcept {
+    if ((fitting & (fitting - 1)) != 0) {
+        const auto count = static_cast<uint32_t>(std::popcount(fitting));
+        for (uint64_t skip = (client_hash % count + turn) % count; skip > 0; --skip) {
+            fitting &= fitting - 1;
+        }
+    }
+    return static_cast<uint8_t>(std::countr_zero(fitting));
+}
 
 // The address that a SourceSearch begins with, or null where none fits; for explain.
 [[nodiscard]] const SnatAddress* first_choice(const SnatConfig& config, const BindRequest& request) noexcept;

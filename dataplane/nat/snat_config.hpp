@@ -3,10 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
+#include "dataplane/base/cpu.hpp"
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
+#include "dataplane/base/limits.hpp"
 #include "dataplane/base/protocol.hpp"
 
 namespace penstock::nat {
@@ -27,8 +31,60 @@ struct SnatAddress {
     bool operator==(const SnatAddress&) const = default;
 };
 
+// Bit n: number n of SnatAddresses.
+using SnatAddressSet = uint64_t;
+static_assert(limits::kSnatAddressesMax <= 64);
+
+// A list of SNAT addresses that knows, for each family and egress, which of them fit: asked for every new flow, and changed hardly ever.
+class SnatAddresses {
+ public:
+    SnatAddresses() = default;
+    // At most limits::kSnatAddressesMax; those beyond are left out.
+    SnatAddresses(const std::vector<SnatAddress>& addresses) { append(addresses); }
+    SnatAddresses(std::initializer_list<SnatAddress> addresses) { append(addresses); }
+    void push_back(const SnatAddress& address) {
+        if (list_.size() == limits::kSnatAddressesMax) {
+            return;
+        }
+        const SnatAddressSet self = SnatAddressSet{1} << list_.size();
+        list_.push_back(address);
+        for (uint8_t egress = 0; egress <= limits::kNicPortsMax; ++egress) {
+            if (!address.egress.is_set() || address.egress.value == egress) {
+                fitting_[is_v6(address.address)][egress] |= self;
+            }
+        }
+    }
+
+    // Those that a flow to `endpoint` may leave with through `egress`.
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE SnatAddressSet fitting(const IpAddr& endpoint, NicPortId egress) const noexcept {
+        return fitting_[is_v6(endpoint)][row_of(egress)];
+    }
+
+    [[nodiscard]] const SnatAddress& operator[](size_t number) const noexcept { return list_[number]; }
+    [[nodiscard]] size_t size() const noexcept { return list_.size(); }
+    [[nodiscard]] bool empty() const noexcept { return list_.empty(); }
+    [[nodiscard]] auto begin() const noexcept { return list_.begin(); }
+    [[nodiscard]] auto end() const noexcept { return list_.end(); }
+    bool operator==(const SnatAddresses& other) const { return list_ == other.list_; }
+
+ private:
+    void append(const auto& addresses) {
+        for (const SnatAddress& address : addresses) {
+            push_back(address);
+        }
+    }
+    static constexpr size_t is_v6(const IpAddr& address) noexcept { return address.is_v4() ? 0 : 1; }
+    // The last row is for an egress that is no port: only addresses of any egress fit it.
+    static constexpr uint8_t row_of(NicPortId egress) noexcept {
+        return egress.value < limits::kNicPortsMax ? egress.value : uint8_t{limits::kNicPortsMax};
+    }
+
+    std::vector<SnatAddress> list_;
+    std::array<std::array<SnatAddressSet, limits::kNicPortsMax + 1>, 2> fitting_{};
+};
+
 struct SnatConfig {
-    std::vector<SnatAddress> addresses;      // at most limits::kSnatAddressesMax; the index is the SNAT address's number
+    SnatAddresses addresses;                 // the index is the SNAT address's number
     PortRange ports;                         // --snat-ports
     PortRange host_ephemeral{32768, 60999};  // net.ipv4.ip_local_port_range of the gateway's namespace
     bool operator==(const SnatConfig&) const = default;

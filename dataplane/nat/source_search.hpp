@@ -2,7 +2,7 @@
 // one. The caller steps through it, because only he knows the table; this is all there is to it for one flow:
 //
 //   SourceSearch search(ports, config, host, request);
-//   for (auto source = search.first(ports); source; source = search.after_refusal(ports)) {
+//   for (const Source* source = search.first(ports); source != nullptr; source = search.after_refusal(ports)) {
 //       if (insert(... reverse key to source->address, source->port ...) is done) { search.confirm(ports); return; }    // keep
 //       source->pool
 //       // the reverse key is taken: try the next
@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "dataplane/base/verdict.hpp"
 #include "dataplane/nat/port_proposer.hpp"
@@ -30,39 +29,74 @@ struct Source {
     PoolNumber pool;    // for PortProposer::give_back() when the connection goes
 };
 
+// A source that it answers is its own: it changes with the next question.
 class SourceSearch {
  public:
     SourceSearch() = default;
     // `config` and `host`'s bits are borrowed for as long as the search is used.
-    SourceSearch(const PortProposer& ports, const SnatConfig& config, const HostPorts& host, const BindRequest& request) noexcept;
-    void prefetch_pool(const PortProposer& ports) const noexcept;
+    PENSTOCK_ALWAYS_INLINE SourceSearch(const PortProposer& ports, const SnatConfig& config, const HostPorts& host,
+                                        const BindRequest& request) noexcept
+        : config_(&config),
+          host_(host),
+          key_{{}, request.endpoint, request.endpoint_port, request.protocol},
+          fitting_(config.addresses.fitting(request.endpoint, request.egress)),
+          client_hash_(request.client_hash) {
+        if (fitting_ != 0) {
+            turn_to(0, ports);
+        }
+    }
+    PENSTOCK_ALWAYS_INLINE void prefetch_pool(const PortProposer& ports) noexcept {
+        if (fitting_ != 0) {
+            pool_probably_ = ports.prefetch_pool(hash_);
+        }
+    }
 
-    // Instead of first(): this very source, where it fits the endpoint and may still be handed out. Empty: go on with first().
-    [[nodiscard]] std::optional<Source> prefer(PortProposer& ports, const IpAddr& address, L4Port port) noexcept;
-    // The source to try, from the first address that has a port. Empty: there is none; see failure().
-    [[nodiscard]] std::optional<Source> first(PortProposer& ports) noexcept;
+    // Instead of first(): this very source, where it fits the endpoint and may still be handed out. Null: go on with first().
+    [[nodiscard]] const Source* prefer(PortProposer& ports, const IpAddr& address, L4Port port) noexcept;
+    // The source to try, from the first address that has a port. Null: there is none; see failure().
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Source* first(PortProposer& ports) noexcept {
+        if (fitting_ == 0) [[unlikely]] {
+            return nullptr;
+        }
+        source_.pool = ports.open(key_, hash_, pool_probably_);
+        return propose(ports) ? &source_ : next_address(ports);
+    }
     // The table has the last one already: the one to try instead.
-    [[nodiscard]] std::optional<Source> after_refusal(PortProposer& ports) noexcept;
+    [[nodiscard]] const Source* after_refusal(PortProposer& ports) noexcept;
     // The table holds the last one now.
-    void confirm(PortProposer& ports) const noexcept;
+    PENSTOCK_ALWAYS_INLINE void confirm(PortProposer& ports) const noexcept { ports.bind(source_.pool, source_.port); }
 
     // NoSnatAddress: none has the endpoint's family and fits its egress. SnatPortsExhausted: those that fit have no port left towards it.
     [[nodiscard]] DropReason failure() const noexcept;
 
  private:
-    void turn_to(uint32_t turn, const PortProposer& ports) noexcept;
-    [[nodiscard]] PoolKey key() const noexcept;
-    [[nodiscard]] std::optional<Source> propose(PortProposer& ports) noexcept;
+    // To the address of that turn; its pool is not open yet.
+    PENSTOCK_ALWAYS_INLINE void turn_to(uint32_t turn, const PortProposer& ports) noexcept {
+        turn_ = static_cast<uint8_t>(turn);
+        source_.index = choice_of(fitting_, client_hash_, turn);
+        source_.address = key_.snat = config_->addresses[source_.index].address;
+        pool_probably_ = {};
+        hash_ = ports.hash(key_);
+        ports.prefetch(hash_);
+    }
+    // A port of the address and pool that it is at. False: it has none left.
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool propose(PortProposer& ports) noexcept {
+        const auto port = ports.propose(source_.pool, rules_for(*config_, config_->addresses[source_.index], host_));
+        source_.port = port.value_or(0);
+        return port.has_value();
+    }
+    [[nodiscard]] const Source* next_address(PortProposer& ports) noexcept;
+    [[nodiscard]] uint32_t addresses() const noexcept { return static_cast<uint32_t>(std::popcount(fitting_)); }
 
     const SnatConfig* config_ = nullptr;
     HostPorts host_;
-    BindRequest request_;
-    uint64_t hash_ = 0;  // of key()
-    PoolNumber pool_;
-    L4Port port_ = 0;
-    uint8_t index_ = 0;    // of the address that is being tried
-    uint8_t fitting_ = 0;  // how many addresses fit
-    uint8_t turn_ = 0;     // how many of them were given up
+    PoolKey key_;  // with the address that is being tried
+    Source source_;
+    SnatAddressSet fitting_ = 0;
+    uint64_t client_hash_ = 0;
+    uint64_t hash_ = 0;  // of key_
+    PoolNumber pool_probably_;
+    uint8_t turn_ = 0;  // how many addresses were given up
     bool is_preferred_ = false;
 };
 

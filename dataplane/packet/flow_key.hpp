@@ -32,9 +32,6 @@ struct FlowKey {
 static_assert(sizeof(FlowKey) == 40);
 static_assert(std::has_unique_object_representations_v<FlowKey>, "padding would be hashed");
 
-[[nodiscard]] inline uint64_t hash_of(const FlowKey& key, const HashKey& secret) noexcept {
-    return siphash13(secret, load<std::array<uint64_t, 5>>(&key));
-}
 // For the connection table: the words of an IPv4 key are its addresses, source in the low half, and the rest of the key.
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t v4_addresses(const FlowKey& key) noexcept {
     return key.source.v4_wire().raw() | uint64_t{key.destination.v4_wire().raw()} << 32;
@@ -56,8 +53,8 @@ static_assert(std::has_unique_object_representations_v<FlowKey>, "padding would 
     return key.source.is_v4() ? v4_hash_of(key, mix) : v6_hash_of(key, mix);
 }
 // For placing a client's packets on one worker whatever their ports are.
-[[nodiscard]] inline uint64_t hash_of(const IpAddr& address, const HashKey& secret) noexcept {
-    return siphash13(secret, load<std::array<uint64_t, 2>>(&address));
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE uint64_t hash_of(const IpAddr& address, const KeyedMix& mix) noexcept {
+    return mix.of(load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8));
 }
 
 }  // namespace penstock::packet

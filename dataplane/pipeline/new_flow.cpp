@@ -69,9 +69,9 @@ struct Opening {
     const lb::Service* service;
     const lb::FrontendRow* frontend;
     const lb::Backend* backend;
-    nat::SourceSearch search;           // where the source is translated
-    std::optional<nat::Source> source;  // the first proposal
-    uint64_t reverse_hash;              // of the first proposal
+    nat::SourceSearch search;             // where the source is translated
+    const nat::Source* source = nullptr;  // the first proposal; the search owns it
+    uint64_t reverse_hash;                // of the first proposal
     uint8_t packet;
     bool keep_source;
 };
@@ -98,9 +98,9 @@ bool begin_search(WorkerContext& ctx, const FlowKey& forward, Opening& opening) 
         return false;
     }
     const nat::BindRequest request{opening.backend->address, opening.backend->port, forward.protocol, hop->egress,
-                                   packet::hash_of(forward.source, ctx.owner.secret)};
+                                   ctx.owner.client_hash(forward.source)};
     const nat::HostPorts host{ctx.snapshot->services->node_port_bits(forward.protocol), static_cast<uint32_t>(ctx.snapshot->generation)};
-    opening.search = nat::SourceSearch(ctx.snat_ports, *ctx.snapshot->snat, host, request);
+    std::construct_at(&opening.search, ctx.snat_ports, *ctx.snapshot->snat, host, request);
     return true;
 }
 
@@ -117,10 +117,10 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
                                                                       : static_cast<uint8_t>(conn::DatagramState::OneWay)};
     uint64_t reverse_hash = opening.reverse_hash;
     for (;;) {
-        if (!opening.keep_source && !opening.source) {
+        if (!opening.keep_source && opening.source == nullptr) {
             return opening.search.failure();
         }
-        entry.reverse = reverse_key(forward, *opening.backend, opening.keep_source ? nullptr : &*opening.source);
+        entry.reverse = reverse_key(forward, *opening.backend, opening.keep_source ? nullptr : opening.source);
         entry.source_kept = opening.keep_source;
         entry.snat_pool = opening.keep_source ? 0 : opening.source->pool.value;
         entry.snat_index = opening.keep_source ? 0 : opening.source->index;
@@ -154,7 +154,7 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
             opening.source = opening.search.first(ctx.snat_ports);
         }
         if (opening.source) {
-            reverse_hash = ctx.connections.hash(reverse_key(forward, *opening.backend, &*opening.source));
+            reverse_hash = ctx.connections.hash(reverse_key(forward, *opening.backend, opening.source));
         }
     }
 }
@@ -237,14 +237,14 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
     for (uint32_t at = 0; at < count; ++at) {
         Opening& opening = openings[at];
         if (!opening.keep_source) {
-            opening.source = former == nullptr ? std::nullopt : opening.search.prefer(ctx.snat_ports, former->address, former->port);
+            opening.source = former == nullptr ? nullptr : opening.search.prefer(ctx.snat_ports, former->address, former->port);
             if (!opening.source) {
                 opening.source = opening.search.first(ctx.snat_ports);
             }
         }
         if (opening.keep_source || opening.source) {
             opening.reverse_hash = ctx.connections.hash(
-                reverse_key(burst.parsed[opening.packet].key, *opening.backend, opening.keep_source ? nullptr : &*opening.source));
+                reverse_key(burst.parsed[opening.packet].key, *opening.backend, opening.keep_source ? nullptr : opening.source));
             ctx.connections.prefetch_buckets(opening.reverse_hash);
         }
     }

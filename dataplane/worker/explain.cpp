@@ -175,12 +175,11 @@ class Teller {
             step("route", "no route to " + backend.address.to_string() + " through a port of the gateway");
             return drop(DropReason::NoRoute);
         }
-        const nat::SnatAddress* source =
-            nat::first_choice(*snapshot_.snat, {.endpoint = backend.address,
-                                                .endpoint_port = backend.port,
-                                                .protocol = query_.key.protocol,
-                                                .egress = next_hop->egress,
-                                                .client_hash = packet::hash_of(query_.key.source, context.owner.secret)});
+        const nat::SnatAddress* source = nat::first_choice(*snapshot_.snat, {.endpoint = backend.address,
+                                                                             .endpoint_port = backend.port,
+                                                                             .protocol = query_.key.protocol,
+                                                                             .egress = next_hop->egress,
+                                                                             .client_hash = context.owner.client_hash(query_.key.source)});
         if (source == nullptr) {
             step("snat", "no SNAT address of " + std::string(to_string(backend.address.family())) + " fits the backend's port");
             return drop(DropReason::NoSnatAddress);

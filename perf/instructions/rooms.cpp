@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "dataplane/conn/table.hpp"
 #include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/lb/scheduler.hpp"
+#include "dataplane/nat/source_search.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "perf/instructions/count.hpp"
 #include "perf/instructions/world.hpp"
@@ -160,6 +162,71 @@ void count_services(IpFamily family, const config::Snapshot& snapshot) {
     }
 }
 
+// Connections to sixteen endpoints: with 512 of them live, no pool has a map; with 32,768, each has one.
+void count_snat_ports(IpFamily family, const config::Snapshot& snapshot, uint32_t live, const char* suffix) {
+    const uint32_t connections = live + kCalls;
+    const test::AlignedMemory memory(nat::PortProposer::memory_needed(connections, {}, 1));
+    auto ports = nat::PortProposer::create(memory.span(), connections, {}, {0}, 1, {1, 2});
+    PENSTOCK_CHECK(ports);
+    std::vector<IpAddr> endpoints;
+    for (const auto& service : snapshot.services->services()) {
+        for (const lb::Backend& backend : service->sets.front().usable) {
+            if (backend.address.family() == family && endpoints.size() < 16) {
+                endpoints.push_back(backend.address);
+            }
+        }
+    }
+    const nat::HostPorts host{snapshot.services->node_port_bits(Protocol::Tcp), 1};
+    const auto begin = [&](nat::SourceSearch& search, uint32_t n) PENSTOCK_INLINE_LAMBDA {
+        std::construct_at(&search, *ports, *snapshot.snat, host,
+                          nat::BindRequest{endpoints[n % 16], 8'080, Protocol::Tcp, test::kCluster, n});
+    };
+    for (uint32_t n = 0; n < live; ++n) {
+        nat::SourceSearch search;
+        begin(search, n);
+        search.prefetch_pool(*ports);
+        PENSTOCK_CHECK(search.first(*ports) != nullptr);
+        search.confirm(*ports);
+    }
+    constexpr uint32_t kBatch = 128;
+    std::vector<nat::SourceSearch> searches(kBatch);
+    std::vector<const nat::Source*> sources(kBatch);
+    const auto count_step = [&](const char* name, auto&& counted) {
+        InstructionCount count(region(name, family) + suffix);
+        for (uint32_t first = 0; first < kCalls; first += kBatch) {
+            const auto search = [&](uint32_t n) PENSTOCK_INLINE_LAMBDA { begin(searches[n], first + n); };
+            const auto propose = [&](uint32_t n) PENSTOCK_INLINE_LAMBDA {
+                searches[n].prefetch_pool(*ports);
+                sources[n] = searches[n].first(*ports);
+            };
+            const auto confirm = [&](uint32_t n) PENSTOCK_INLINE_LAMBDA { searches[n].confirm(*ports); };
+            const auto give_back = [&](uint32_t n) PENSTOCK_INLINE_LAMBDA { ports->give_back(sources[n]->pool, sources[n]->port); };
+            const auto step = [&](int number, auto&& work) {
+                const auto all = [&] {
+                    for (uint32_t n = 0; n < kBatch; ++n) {
+                        work(n);
+                    }
+                };
+                if (number == counted) {
+                    count.run(all);
+                } else {
+                    all();
+                }
+            };
+            step(0, search);
+            step(1, propose);
+            step(2, confirm);
+            step(3, give_back);
+        }
+        count.report(kCalls, "call");
+    };
+    count_step("nat.search", 0);
+    count_step("nat.propose", 1);
+    count_step("nat.bind", 2);
+    count_step("nat.give_back", 3);
+    PENSTOCK_CHECK(ports->in_use() == live);
+}
+
 void count_routes(IpFamily family, const config::Snapshot& snapshot) {
     // Clients and backends in turn, as a gateway's packets leave.
     std::vector<IpAddr> destinations;
@@ -188,6 +255,8 @@ void count_rooms(IpFamily family, const config::Snapshot& snapshot) {
     count_parse(family);
     count_table(family);
     count_services(family, snapshot);
+    count_snat_ports(family, snapshot, 512, "");
+    count_snat_ports(family, snapshot, 32'768, ".with_map");
     count_routes(family, snapshot);
 }
 

@@ -17,7 +17,7 @@ namespace {
 std::unique_ptr<Snapshot> numbered(uint32_t number) {
     auto snapshot = std::make_unique<Snapshot>();
     auto snat = std::make_shared<nat::SnatConfig>();
-    snat->addresses.resize(number % 7 + 1);
+    snat->addresses = std::vector<nat::SnatAddress>(number % 7 + 1);
     snat->ports = {static_cast<L4Port>(number), static_cast<L4Port>(number)};
     snapshot->snat = snat;
     return snapshot;

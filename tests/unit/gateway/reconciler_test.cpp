@@ -190,14 +190,14 @@ TEST(Reconciler, AddressesOfTheTwinsReachNodePortsSnatAndTheIdentity_NODEPORT008
     Bench bench;
     ASSERT_TRUE(bench.send(Bench::full(1, {service("np", {node_port(30080)}, {"10.0.0.1"})})).get());
     EXPECT_NE(bench.last().services->find(ip("192.0.2.1"), 30080, Protocol::Tcp), nullptr);
-    EXPECT_EQ(bench.last().snat->addresses.at(0).address, ip("192.0.2.1"));
+    EXPECT_EQ(bench.last().snat->addresses[0].address, ip("192.0.2.1"));
     std::promise<void> announced;
     bench.reconciler.set_identity_listener([&] { announced.set_value(); });
     bench.reconciler.mirrored(Bench::linux_with({"192.0.2.99"}), true);
     announced.get_future().get();
     EXPECT_NE(bench.last().services->find(ip("192.0.2.99"), 30080, Protocol::Tcp), nullptr);
     EXPECT_EQ(bench.last().services->find(ip("192.0.2.1"), 30080, Protocol::Tcp), nullptr);
-    EXPECT_EQ(bench.last().snat->addresses.at(0).address, ip("192.0.2.99"));
+    EXPECT_EQ(bench.last().snat->addresses[0].address, ip("192.0.2.99"));
     bench.reconciler.read([](const ReconcilerState& state) {
         EXPECT_EQ(state.identity.addresses, (std::vector<model::PortAddress>{{"pen0", ip("192.0.2.99"), 24, false}}));
     });

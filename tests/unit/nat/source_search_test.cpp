@@ -22,10 +22,10 @@ class SourceSearchTest : public testing::Test {
     std::optional<Source> bind(uint64_t client_hash, DropReason* why = nullptr) {
         SourceSearch search(ports, config, host, request(client_hash));
         search.prefetch_pool(ports);
-        for (auto source = search.first(ports); source; source = search.after_refusal(ports)) {
+        for (const Source* source = search.first(ports); source != nullptr; source = search.after_refusal(ports)) {
             if (table.emplace(source->address, source->port).second) {
                 search.confirm(ports);
-                return source;
+                return *source;
             }
         }
         if (why != nullptr) {
@@ -116,18 +116,18 @@ TEST_F(SourceSearchTest, ABurstProposesFirstAndConfirmsThen) {
     for (uint64_t i = 0; i < 32; ++i) {
         searches.emplace_back(ports, config, host, request(i));
     }
-    std::vector<std::optional<Source>> sources;
+    std::vector<const Source*> sources;
     for (SourceSearch& search : searches) {
         search.prefetch_pool(ports);
         sources.push_back(search.first(ports));
     }
     int bound = 0;
     for (size_t i = 0; i < searches.size(); ++i) {
-        auto source = sources[i];
-        while (source && !table.emplace(source->address, source->port).second) {
+        const Source* source = sources[i];
+        while (source != nullptr && !table.emplace(source->address, source->port).second) {
             source = searches[i].after_refusal(ports);
         }
-        if (source) {
+        if (source != nullptr) {
             searches[i].confirm(ports);
             ++bound;
         } else {
