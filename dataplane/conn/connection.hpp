@@ -21,6 +21,11 @@ namespace penstock::conn {
 // Forward: as the connection's first packet went.
 enum class Direction : uint8_t { Forward = 0, Reverse = 1 };
 
+// By arithmetic, because half of all packets go either way and a branch on it would be mispredicted half the time.
+[[nodiscard]] constexpr Direction opposite(Direction direction) noexcept {
+    return static_cast<Direction>(1 - static_cast<uint8_t>(direction));
+}
+
 // Where a TCP connection stands as its packets passed the gateway. tcp_state.hpp holds the transitions.
 enum class TcpState : uint8_t {
     SynSent,      // the client's SYN has passed

@@ -11,9 +11,9 @@ using detail::Bucket;
 using detail::Header;
 using detail::V6Addresses;
 
-// Entries are copied and changed by whole words of 32 bits, so that readers on other threads meet each word whole. may_alias: the words are
-// an Entry's bytes, or addresses.
-using Word [[gnu::may_alias]] = uint32_t;
+// Entries are copied by whole words, so that readers on other threads meet each field whole. may_alias: the words are an Entry's bytes, or
+// addresses.
+using Word [[gnu::may_alias]] = uint64_t;
 constexpr size_t kUnitWords = sizeof(Entry) / sizeof(Word);
 
 // What a unit without a connection holds, over an Entry's first fields. generation stays where it was.
@@ -45,10 +45,10 @@ void store_word(uint32_t& word, uint32_t value) noexcept {
 // The copies below are the two halves of a sequence lock that needs no fence. Each word is stored with release after the generation turned
 // even, and loaded with acquire before the generation is read again: a reader that met one word of a later life also meets its generation.
 // On x86 these are plain moves.
-void fill(void* unit, const void* from, size_t first_word) noexcept {
+void fill(void* unit, const void* from) noexcept {
     const auto* source = static_cast<const Word*>(from);
     auto* target = static_cast<Word*>(unit);
-    for (size_t i = first_word; i < kUnitWords; ++i) {
+    for (size_t i = 0; i < kUnitWords; ++i) {
         __atomic_store_n(target + i, source[i], __ATOMIC_RELEASE);
     }
 }
@@ -280,7 +280,7 @@ Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint
     if (find(connection.reverse, reverse_hash).is_hit() || connection.forward == connection.reverse) {
         return {InsertStatus::ReverseTaken, {}};
     }
-    const Entry packed = pack(connection);
+    Entry packed = pack(connection);
     PENSTOCK_ASSERT(connection.reverse.source.is_v4() != packed.is_v6());
     const uint32_t units = packed.is_v6() ? 2 : 1;
     if (header_->units_used + units > capacity_) {
@@ -299,9 +299,10 @@ Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint
         }
         // read() of the second unit must learn that it holds addresses before it can take one of them for a generation.
         __atomic_store_n(&entry.family, IpFamily::V6, __ATOMIC_RELEASE);
-        fill(&entries_[unit + 1], &addresses, 0);
+        fill(&entries_[unit + 1], &addresses);
     }
-    fill(&entry, &packed, 1);
+    packed.generation = entry.generation;  // stays even until the entry is complete
+    fill(&entry, &packed);
     const uint32_t reference = unit << 1;
     const bool is_placed = place(forward_hash, reference) && [&] {
         if (place(reverse_hash, reference | 1)) {

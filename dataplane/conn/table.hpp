@@ -151,6 +151,10 @@ class Table {
     // --- The worker's side -------------------------------------------------------------------------------------------------------------
 
     PENSTOCK_ALWAYS_INLINE uint64_t hash(const packet::FlowKey& key) const noexcept { return packet::hash_of(key, mix_); }
+    // For who knows the key's family.
+    PENSTOCK_ALWAYS_INLINE uint64_t hash(const packet::FlowKey& key, IpFamily family) const noexcept {
+        return family == IpFamily::V4 ? packet::v4_hash_of(key, mix_) : packet::v6_hash_of(key, mix_);
+    }
     // Starts loading the key's first bucket. All but one key in thirty are there.
     PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept { prefetch_read(&buckets_[first_bucket(hash)]); }
     // The units that the next few IPv4 connections will take, for who will insert them. A guess where halves are free.
@@ -161,8 +165,12 @@ class Table {
         prefetch_read(&buckets_[other_bucket(first_bucket(hash), tag_of(hash))]);
     }
     PENSTOCK_ALWAYS_INLINE Found find(const packet::FlowKey& key, uint64_t hash) const noexcept;
-    // hash() and find() of several keys, their memory accesses overlapping: key_at(i) for each i below count, at most limits::kBurstMax, to
-    // hash[i] and found[i].
+    // find() of several keys, their memory accesses overlapping: key_at(i) whose hash is hash_at(i), for each i below count, at most
+    // limits::kBurstMax, to found_at(i). Each hash should have been prefetched. `has_v6`: some key is of IPv6.
+    template <typename KeyAt, typename HashAt, typename FoundAt>
+    PENSTOCK_ALWAYS_INLINE void find_hashed(uint32_t count, bool has_v6, KeyAt&& key_at, HashAt&& hash_at,
+                                            FoundAt&& found_at) const noexcept;
+    // The same from hashing on, to hash[i] and found[i].
     template <typename KeyAt>
     PENSTOCK_ALWAYS_INLINE void find_burst(uint32_t count, KeyAt&& key_at, uint64_t* hash, Found* found) const noexcept;
 
@@ -239,8 +247,8 @@ class Table {
     PENSTOCK_ALWAYS_INLINE Found find_in(uint32_t bucket, uint32_t tag, const packet::FlowKey& key) const noexcept;
     // The first reference of a bucket whose tag matches; kNone where there is none.
     PENSTOCK_ALWAYS_INLINE uint32_t candidate_in(uint32_t bucket, uint32_t tag) const noexcept;
-    template <bool kHasV6, typename KeyAt>
-    PENSTOCK_ALWAYS_INLINE void find_hashed(uint32_t count, KeyAt&& key_at, const uint64_t* hash, Found* found) const noexcept;
+    template <bool kHasV6, typename KeyAt, typename HashAt, typename FoundAt>
+    PENSTOCK_ALWAYS_INLINE void find_all(uint32_t count, KeyAt&& key_at, HashAt&& hash_at, FoundAt&& found_at) const noexcept;
     [[nodiscard]] PENSTOCK_NOINLINE Found find_slowly(const packet::FlowKey& key, uint64_t hash) const noexcept;
     [[nodiscard]] uint64_t hash_of(uint32_t unit, Direction direction) const noexcept;
 
@@ -337,8 +345,9 @@ PENSTOCK_ALWAYS_INLINE void Table::prefetch_units(uint32_t count) const noexcept
     }
 }
 
-template <bool kHasV6, typename KeyAt>
-PENSTOCK_ALWAYS_INLINE void Table::find_hashed(uint32_t count, KeyAt&& key_at, const uint64_t* hash, Found* found) const noexcept {
+template <bool kHasV6, typename KeyAt, typename HashAt, typename FoundAt>
+PENSTOCK_ALWAYS_INLINE void Table::find_all(uint32_t count, KeyAt&& key_at, HashAt&& hash_at, FoundAt&& found_at) const noexcept {
+    PENSTOCK_ASSERT(count <= limits::kBurstMax);
     std::array<uint32_t, limits::kBurstMax> candidate;
     std::array<uint8_t, limits::kBurstMax> elsewhere;  // those whose first bucket knows nothing of them
     uint32_t elsewhere_count = 0;
@@ -350,8 +359,8 @@ PENSTOCK_ALWAYS_INLINE void Table::find_hashed(uint32_t count, KeyAt&& key_at, c
         }
     };
     for (uint32_t i = 0; i < count; ++i) {
-        const uint32_t first = first_bucket(hash[i]);
-        const uint32_t tag = tag_of(hash[i]);
+        const uint32_t first = first_bucket(hash_at(i));
+        const uint32_t tag = tag_of(hash_at(i));
         candidate[i] = candidate_in(first, tag);
         if (candidate[i] != kNone) [[likely]] {
             prefetch_entry(i);
@@ -362,26 +371,35 @@ PENSTOCK_ALWAYS_INLINE void Table::find_hashed(uint32_t count, KeyAt&& key_at, c
     }
     for (uint32_t at = 0; at < elsewhere_count; ++at) {
         const uint32_t i = elsewhere[at];
-        const uint32_t tag = tag_of(hash[i]);
-        candidate[i] = candidate_in(other_bucket(first_bucket(hash[i]), tag), tag);
+        const uint32_t tag = tag_of(hash_at(i));
+        candidate[i] = candidate_in(other_bucket(first_bucket(hash_at(i)), tag), tag);
         if (candidate[i] != kNone) {
             prefetch_entry(i);
         }
     }
     for (uint32_t i = 0; i < count; ++i) {
         if (candidate[i] == kNone) {
-            found[i] = {};
+            found_at(i) = {};
         } else if (kHasV6 ? holds(candidate[i], key_at(i)) : holds_v4(candidate[i], key_at(i))) [[likely]] {
-            found[i] = {{candidate[i] >> 1}, static_cast<Direction>(candidate[i] & 1)};
+            found_at(i) = {{candidate[i] >> 1}, static_cast<Direction>(candidate[i] & 1)};
         } else {
-            found[i] = find_slowly(key_at(i), hash[i]);  // another key has this tag: one look-up in 2^28
+            found_at(i) = find_slowly(key_at(i), hash_at(i));  // another key has this tag: one look-up in 2^28
         }
+    }
+}
+
+template <typename KeyAt, typename HashAt, typename FoundAt>
+PENSTOCK_ALWAYS_INLINE void Table::find_hashed(uint32_t count, bool has_v6, KeyAt&& key_at, HashAt&& hash_at,
+                                               FoundAt&& found_at) const noexcept {
+    if (!has_v6) {
+        find_all<false>(count, key_at, hash_at, found_at);
+    } else {
+        find_all<true>(count, key_at, hash_at, found_at);
     }
 }
 
 template <typename KeyAt>
 PENSTOCK_ALWAYS_INLINE void Table::find_burst(uint32_t count, KeyAt&& key_at, uint64_t* hash, Found* found) const noexcept {
-    PENSTOCK_ASSERT(count <= limits::kBurstMax);
     bool has_v6 = false;
     for (uint32_t i = 0; i < count; ++i) {
         const packet::FlowKey& key = key_at(i);
@@ -390,11 +408,9 @@ PENSTOCK_ALWAYS_INLINE void Table::find_burst(uint32_t count, KeyAt&& key_at, ui
         hash[i] = is_v4 ? packet::v4_hash_of(key, mix_) : packet::v6_hash_of(key, mix_);
         prefetch(hash[i]);
     }
-    if (!has_v6) {
-        find_hashed<false>(count, key_at, hash, found);
-    } else {
-        find_hashed<true>(count, key_at, hash, found);
-    }
+    find_hashed(
+        count, has_v6, key_at, [&](uint32_t i) PENSTOCK_INLINE_LAMBDA { return hash[i]; },
+        [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> Found& { return found[i]; });
 }
 
 PENSTOCK_ALWAYS_INLINE void Table::touch(ConnectionIndex index, CoarseTime now) noexcept {

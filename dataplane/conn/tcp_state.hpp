@@ -102,7 +102,8 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions{{
 }
 
 [[nodiscard]] constexpr DatagramState step(DatagramState state, Direction direction) noexcept {
-    return direction == Direction::Reverse ? DatagramState::TwoWay : state;
+    static_assert(static_cast<uint8_t>(Direction::Reverse) == static_cast<uint8_t>(DatagramState::TwoWay));
+    return static_cast<DatagramState>(static_cast<uint8_t>(state) | static_cast<uint8_t>(direction));  // an answer makes it two-way
 }
 
 }  // namespace penstock::conn

@@ -84,6 +84,10 @@ class FoldedDelta {
 
     // What takes the change back: the delta of the opposite direction, whose packets carry what these become.
     [[nodiscard]] constexpr FoldedDelta inverse() const noexcept { return FoldedDelta(spell(static_cast<uint16_t>(~raw_))); }
+    // inverse() where `condition` is 1, itself where it is 0; without a branch.
+    [[nodiscard]] constexpr FoldedDelta inverse_if(uint16_t condition) const noexcept {
+        return FoldedDelta(spell(static_cast<uint16_t>(raw_ ^ -condition)));
+    }
     // Both changes at once.
     [[nodiscard]] constexpr FoldedDelta operator+(FoldedDelta other) const noexcept {
         return FoldedDelta(detail::fold(uint32_t{raw_} + other.raw_));

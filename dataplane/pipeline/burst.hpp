@@ -44,6 +44,8 @@ struct Burst {
     std::array<Verdict, limits::kBurstMax> verdict{};
     std::array<DropReason, limits::kBurstMax> reason{};      // where verdict is Drop
     std::array<uint64_t, limits::kBurstMax> hash{};          // of parsed.key, for Flow packets under way
+    PacketList flows;                                        // what classify leaves to the connection table
+    bool has_v6 = false;                                     // some of the flows are of IPv6
     PacketList hits;                                         // packets of known connections, from conn_lookup on
     PacketList misses;                                       // packets for new_flow
     std::array<conn::Found, limits::kBurstMax> found{};      // of the hits

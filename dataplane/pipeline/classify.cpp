@@ -35,15 +35,11 @@ PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i
 }  // namespace
 
 void classify(WorkerContext& ctx, Burst& burst) noexcept {
-    // Nearly always all of a burst come from one port.
-    NicPortId port;
-    uint64_t own = 0;
+    burst.flows.count = 0;
+    burst.has_v6 = false;
     for (uint32_t i = 0; i < burst.count; ++i) {
         const Arrival& arrival = burst.arrival[i];
-        if (arrival.port != port) [[unlikely]] {
-            port = arrival.port;
-            own = word_of(ctx.ports[port.value].mac);
-        }
+        const uint64_t own = word_of(ctx.ports[arrival.port.value].mac);
         const uint8_t* const frame = burst.data[i];
         packet::Parsed& parsed = burst.parsed[i];
         const auto ip_checksum = arrival.note.ip_checksum_checked ? packet::IpChecksum::KnownGood : packet::IpChecksum::Verify;
@@ -63,7 +59,10 @@ void classify(WorkerContext& ctx, Burst& burst) noexcept {
         // A unicast packet in a multicast frame is never ours to translate (RFC 1122, 3.3.6).
         if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) [[unlikely]] {
             settle(ctx, burst, i);
+            continue;
         }
+        burst.has_v6 |= parsed.family == IpFamily::V6;
+        burst.flows.add(i);
     }
 }
 

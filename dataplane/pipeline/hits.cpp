@@ -14,7 +14,6 @@ void serve_hits(WorkerContext& ctx, Burst& burst) noexcept {
             send_one(ctx, burst, i);
             ++hits;
         } else if (tracked == Tracked::IsMiss) {
-            burst.hash[i] = ctx.connections.hash(burst.parsed[i].key);
             burst.misses.add(i);
         }
     }

@@ -163,8 +163,8 @@ void count_opened(WorkerContext& ctx, const Burst& burst, const Opening& opening
     stats::ServiceCounters& counters = ctx.counters.services[opening.service->id.value];
     counters.new_flows.add(1);
     counters.connections.add(1);
-    counters.forward_packets.add(1);
-    counters.forward_bytes.add(burst.parsed[opening.packet].l3_length);
+    counters.passed[0].packets.add(1);
+    counters.passed[0].bytes.add(burst.parsed[opening.packet].l3_length);
     stats::BackendCounters& backend_counters = ctx.counters.backends[opening.backend->id.value];
     backend_counters.new_flows.add(1);
     backend_counters.connections.add(1);

@@ -33,10 +33,9 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
         ctx.connections.set_state(found.index, conn::step(connection.datagram_state(), found.direction), ctx.now_coarse);
     }
     ctx.connections.touch(found.index, ctx.now_coarse);
-    stats::ServiceCounters& service = ctx.counters.services[connection.service.value];
-    const bool forward = found.direction == conn::Direction::Forward;
-    (forward ? service.forward_packets : service.reverse_packets).add(1);
-    (forward ? service.forward_bytes : service.reverse_bytes).add(burst.parsed[i].l3_length);
+    stats::ServiceCounters::Passed& passed = ctx.counters.services[connection.service.value].passed[static_cast<size_t>(found.direction)];
+    passed.packets.add(1);
+    passed.bytes.add(burst.parsed[i].l3_length);
     return Tracked::GoesOn;
 }
 

@@ -13,12 +13,11 @@ namespace detail {
 template <packet::WireAddress Address>
 PENSTOCK_ALWAYS_INLINE void translate_by(Burst& burst, uint32_t i, const conn::Entry& connection, conn::Direction direction,
                                          const Address& source, const Address& destination) noexcept {
-    const bool forward = direction == conn::Direction::Forward;
-    const conn::Direction other = forward ? conn::Direction::Reverse : conn::Direction::Forward;
+    const conn::Direction other = conn::opposite(direction);
+    const auto is_reverse = static_cast<uint16_t>(direction);
     packet::translate_packet<Address>(burst.data[i], burst.parsed[i], source, destination,
                                       Be16::from_host(connection.destination_port(other)), Be16::from_host(connection.source_port(other)),
-                                      forward ? connection.l4_delta : connection.l4_delta.inverse(),
-                                      forward ? connection.ip_delta : connection.ip_delta.inverse());
+                                      connection.l4_delta.inverse_if(is_reverse), connection.ip_delta.inverse_if(is_reverse));
 }
 }  // namespace detail
 
@@ -26,7 +25,7 @@ PENSTOCK_ALWAYS_INLINE void translate_by(Burst& burst, uint32_t i, const conn::E
 PENSTOCK_ALWAYS_INLINE void send_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const conn::Entry& connection = ctx.connections.at(burst.found[i].index);
     const conn::Direction direction = burst.found[i].direction;
-    const conn::Direction other = direction == conn::Direction::Forward ? conn::Direction::Reverse : conn::Direction::Forward;
+    const conn::Direction other = conn::opposite(direction);
     if (!connection.is_v6()) [[likely]] {
         const Be32 destination = connection.v4_source(other);
         detail::translate_by(burst, i, connection, direction, connection.v4_destination(other), destination);

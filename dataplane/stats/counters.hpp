@@ -84,13 +84,18 @@ struct alignas(kCacheLine) WorkerCounters {
 // One service port on one worker: exactly one cache line.
 struct alignas(kCacheLine) ServiceCounters {
     Tally new_flows;
-    Tally forward_packets;
-    Tally forward_bytes;  // IP bytes
-    Tally reverse_packets;
-    Tally reverse_bytes;
+    // By direction, forward first: an index costs less than a branch on what half of all packets do.
+    struct Passed {
+        Tally packets;
+        Tally bytes;  // IP bytes
+    };
+    std::array<Passed, 2> passed;
     Tally rejected;
     Tally dropped;      // new flows refused in silence
     Tally connections;  // a level
+
+    [[nodiscard]] const Passed& forward() const noexcept { return passed[0]; }
+    [[nodiscard]] const Passed& reverse() const noexcept { return passed[1]; }
 };
 static_assert(sizeof(ServiceCounters) == kCacheLine);
 

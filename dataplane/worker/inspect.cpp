@@ -49,10 +49,10 @@ ServiceTotals Inspector::service(ServiceId id) const {
     for (const auto& worker : workers_->impl_->workers_) {
         const stats::ServiceCounters& row = worker->context().counters.services[id.value];
         totals.new_flows += row.new_flows.read();
-        totals.forward_packets += row.forward_packets.read();
-        totals.forward_bytes += row.forward_bytes.read();
-        totals.reverse_packets += row.reverse_packets.read();
-        totals.reverse_bytes += row.reverse_bytes.read();
+        totals.forward_packets += row.forward().packets.read();
+        totals.forward_bytes += row.forward().bytes.read();
+        totals.reverse_packets += row.reverse().packets.read();
+        totals.reverse_bytes += row.reverse().bytes.read();
         totals.rejected += row.rejected.read();
         totals.dropped += row.dropped.read();
         totals.connections += row.connections.read();

@@ -83,10 +83,10 @@ TEST(FullNat6, TranslatesTcpBothWaysAndKeepsTheFlowLabel_ETP001_NAT001_NAT002_SV
                                              .build()));
     EXPECT_EQ(gateway.connections(), 1u);
     const stats::ServiceCounters& counters = gateway.service_counters(0, "web");
-    EXPECT_EQ(counters.forward_packets.read(), 1u);
-    EXPECT_EQ(counters.reverse_packets.read(), 1u);
-    EXPECT_EQ(counters.forward_bytes.read(), 60u) << "IP bytes: 40 of IPv6, 20 of TCP";
-    EXPECT_EQ(counters.reverse_bytes.read(), 65u);
+    EXPECT_EQ(counters.forward().packets.read(), 1u);
+    EXPECT_EQ(counters.reverse().packets.read(), 1u);
+    EXPECT_EQ(counters.forward().bytes.read(), 60u) << "IP bytes: 40 of IPv6, 20 of TCP";
+    EXPECT_EQ(counters.reverse().bytes.read(), 65u);
 }
 
 TEST(FullNat6, TranslatesUdpBothWays_ETP001_NAT001_NAT002) {

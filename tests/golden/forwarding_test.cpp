@@ -72,9 +72,9 @@ TEST(FullNat, TranslatesBothWaysAndBackToTheVip_ETP001_NAT001_NAT002_SVC009) {
     EXPECT_EQ(gateway.connections(), 1u);
     const stats::ServiceCounters& counters = gateway.service_counters(0, "web");
     EXPECT_EQ(counters.new_flows.read(), 1u);
-    EXPECT_EQ(counters.forward_packets.read(), 1u);
-    EXPECT_EQ(counters.reverse_packets.read(), 1u);
-    EXPECT_EQ(counters.forward_bytes.read(), 40u);
+    EXPECT_EQ(counters.forward().packets.read(), 1u);
+    EXPECT_EQ(counters.reverse().packets.read(), 1u);
+    EXPECT_EQ(counters.forward().bytes.read(), 40u);
 }
 
 TEST(KeptSource, LeavesTheClientsAddressAndPort_ETP002_NAT003) {
@@ -199,7 +199,7 @@ TEST(Flows, TwoFirstPacketsInOneBurstAreOneFlow) {
     const std::vector<Outcome> both = gateway.send_burst({query, query});
     EXPECT_EQ(both[0].frame, both[1].frame);
     EXPECT_EQ(gateway.connections(), 1u);
-    EXPECT_EQ(gateway.service_counters(0, "dns").forward_packets.read(), 2u);
+    EXPECT_EQ(gateway.service_counters(0, "dns").forward().packets.read(), 2u);
     EXPECT_EQ(gateway.service_counters(0, "dns").new_flows.read(), 1u);
 }
 
