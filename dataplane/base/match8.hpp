@@ -3,6 +3,7 @@
 // tested against the plain one (tests/unit/base/match8_test.cpp).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "dataplane/base/cpu.hpp"
@@ -60,6 +61,18 @@ PENSTOCK_ALWAYS_INLINE uint32_t match8(const uint32_t* eight, uint32_t value) no
     return detail::match8_neon(eight, value);
 #else
     return detail::match8_plain(eight, value);
+#endif
+}
+
+// The same of sixteen.
+PENSTOCK_ALWAYS_INLINE uint32_t match16(const uint32_t* sixteen, uint32_t value) noexcept {
+#if defined(__SSE2__) && !defined(__AVX2__)
+    const __m128i wanted = _mm_set1_epi32(static_cast<int>(value));
+    const auto equal = [&](size_t at) { return _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen + at)), wanted); };
+    return static_cast<uint32_t>(
+        _mm_movemask_epi8(_mm_packs_epi16(_mm_packs_epi32(equal(0), equal(4)), _mm_packs_epi32(equal(8), equal(12)))));
+#else
+    return match8(sixteen, value) | match8(sixteen + 8, value) << 8;
 #endif
 }
 

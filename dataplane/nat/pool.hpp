@@ -1,9 +1,11 @@
 // What lies in PortProposer's memory. A key is found in two lines: its set's tags, then its pool.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "dataplane/base/cpu.hpp"
+#include "dataplane/nat/port_order.hpp"
 #include "dataplane/nat/port_rules.hpp"
 
 namespace penstock::nat {
@@ -15,20 +17,39 @@ struct alignas(kCacheLine) PoolTags {
 };
 
 struct alignas(kCacheLine) Pool {
-    PoolKey key;
-    bool recent;        // opened, or lost its last live port, since pools of its set were last replaced in turn
-    uint8_t place;      // the next one in the cursor's block, by PortOrder; 64: behind the last
-    uint16_t turn;      // the cursor's block, by its place in BlockOrder
-    uint64_t hash;      // of the key; draws both orders
-    uint32_t live;      // bound ports
-    uint32_t map;       // or kNoMap
-    uint16_t marked;    // ports that the map shows as taken; port 0 never is, so all fit
-    uint16_t block;     // BlockOrder::block_at(hash, turn)
-    uint16_t refusals;  // since a port was last bound or none was found
-    uint16_t passed;    // blocks since then
+    // The key, without the padding of one.
+    IpAddr snat;
+    IpAddr endpoint;
+    L4Port endpoint_port;
+    Protocol protocol;
+    uint8_t place;                // the next port in the cursor's block, by PortOrder; 64: behind the last
+    uint32_t version;             // PortRules.version that `usable` is of
+    uint64_t usable;              // PortRules.usable() of the cursor's block; 0 where it is to be asked for
+    uint32_t live;                // bound ports
+    uint32_t map;                 // or kNoMap
+    uint32_t order : 22;          // key of the block's PortOrder
+    uint32_t block : 10;          // the cursor's, by its number in the share: BlockOrder::block_at(turn)
+    uint32_t turn : 10;           // the same by its place in BlockOrder
+    uint32_t passed_blocks : 12;  // since a port was last bound or none was found
+    uint32_t refusals : 9;        // since then
+    uint32_t recent : 1;          // opened, or lost its last live port, since pools of its set were last replaced in turn
 
     static constexpr uint32_t kNoMap = ~0U;
+    static constexpr uint32_t kRefusalsMax = (1U << 9) - 1;  // and no further
+    static constexpr uint32_t kPassedMax = (1U << 12) - 1;
+
+    [[nodiscard]] PoolKey key() const noexcept { return {snat, endpoint, endpoint_port, protocol}; }
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool is_of(const PoolKey& key) const noexcept {
+        return snat == key.snat && endpoint == key.endpoint && endpoint_port == key.endpoint_port && protocol == key.protocol;
+    }
+    void refuse() noexcept { refusals = std::min(refusals + 1U, kRefusalsMax) & kRefusalsMax; }
+    void pass(uint32_t blocks) noexcept { passed_blocks = std::min(passed_blocks + blocks, kPassedMax) & kPassedMax; }
+    void start_counting() noexcept {
+        refusals = 0;
+        passed_blocks = 0;
+    }
 };
+static_assert(PortOrder::kKeyBits == 22 && kPortBlocks == 1U << 10);
 static_assert(sizeof(Pool) == kCacheLine && sizeof(PoolTags) == kCacheLine);
 
 // The head of a map. Its words follow it: for each of the worker's blocks, in this order,
@@ -40,6 +61,9 @@ struct PortMap {
     uint32_t version;  // PortRules.version under which blocks were found full
     uint32_t older;    // neighbours among those that may be withdrawn, or the next free one
     uint32_t newer;
+    uint32_t marked;  // ports
+    uint32_t zero;
 };
+static_assert(sizeof(PortMap) % sizeof(uint64_t) == 0);
 
 }  // namespace penstock::nat

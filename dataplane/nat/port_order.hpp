@@ -61,11 +61,10 @@ class BlockOrder {
 // The ports of one block: two steps of a linear congruential generator with a shift between them, every one of which can be undone.
 class PortOrder {
  public:
-    constexpr explicit PortOrder(uint64_t key) noexcept
-        : first_(static_cast<uint32_t>(key) | 1),
-          offset_(static_cast<uint32_t>(key >> 8)),
-          second_(static_cast<uint32_t>(key >> 16) | 1),
-          last_(static_cast<uint32_t>(key >> 24)) {}
+    static constexpr uint32_t kKeyBits = 22;
+    // Of the key, the low kKeyBits.
+    constexpr explicit PortOrder(uint32_t key) noexcept
+        : first_(key << 1 | 1), offset_(key >> 5), second_(key >> 10 | 1), last_(key >> 16) {}
     [[nodiscard]] constexpr uint32_t port_at(uint32_t place) const noexcept {
         uint32_t port = (place * first_ + offset_) % kPortsPerBlock;
         port ^= port >> 3;

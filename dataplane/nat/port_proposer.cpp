@@ -30,10 +30,6 @@ constexpr uint64_t bit(uint32_t n) noexcept {
     return 1ULL << (n % 64);
 }
 
-constexpr void add_saturating(uint16_t& count, uint32_t more) noexcept {
-    count = static_cast<uint16_t>(std::min(count + more, 0xffffU));
-}
-
 }  // namespace
 
 // How many of each there are, in the order in which they lie in the memory.
@@ -93,7 +89,6 @@ Result<PortProposer> PortProposer::create(std::span<std::byte> memory, uint32_t 
     for (Pool& pool : proposer.pools_) {
         pool.map = Pool::kNoMap;
     }
-    proposer.at(kShared).hash = proposer.random();
     return proposer;
 }
 
@@ -101,13 +96,13 @@ PoolNumber PortProposer::find_or_open(const PoolKey& key, uint64_t hash) noexcep
     PoolTags& set = set_of(hash);
     const uint32_t first = first_of(set);
     const uint32_t tag = tag_of(hash);
-    for (uint32_t found = matches(set, tag); found != 0; found &= found - 1) {
+    for (uint32_t found = match16(set.tags, tag); found != 0; found &= found - 1) {
         const uint32_t number = first + static_cast<uint32_t>(std::countr_zero(found));
-        if (pools_[number].key == key) {
+        if (pools_[number].is_of(key)) {
             return {number};
         }
     }
-    const uint32_t never_used = matches(set, 0);
+    const uint32_t never_used = match16(set.tags, 0);
     const uint32_t number = never_used != 0 ? first + static_cast<uint32_t>(std::countr_zero(never_used)) : pool_to_replace(first);
     if (number == kNone) {
         return kShared;
@@ -116,7 +111,12 @@ PoolNumber PortProposer::find_or_open(const PoolKey& key, uint64_t hash) noexcep
     if (pool.map != Pool::kNoMap) {
         withdraw_map(pool);
     }
-    pool = {.key = key, .recent = true, .place = kPortsPerBlock, .hash = hash, .map = Pool::kNoMap};
+    pool = {.snat = key.snat,
+            .endpoint = key.endpoint,
+            .endpoint_port = key.endpoint_port,
+            .protocol = key.protocol,
+            .map = Pool::kNoMap,
+            .recent = true};
     if (share_.blocks() > 0) {
         start_at_random(pool);
     }
@@ -143,9 +143,12 @@ uint32_t PortProposer::pool_to_replace(uint32_t first) noexcept {
 }
 
 void PortProposer::enter(Pool& pool, uint32_t turn, uint32_t place) const noexcept {
-    pool.turn = static_cast<uint16_t>(turn);
+    const uint64_t key = hash(pool.key());
+    pool.turn = turn % kPortBlocks;
     pool.place = static_cast<uint8_t>(place);
-    pool.block = static_cast<uint16_t>(order_.block_at(pool.hash, turn));
+    pool.block = order_.block_at(key, turn) % kPortBlocks;
+    pool.order = static_cast<uint32_t>(mix_.of(key, turn)) % (1U << PortOrder::kKeyBits);
+    pool.usable = 0;
 }
 
 void PortProposer::start_at_random(Pool& pool) noexcept {
@@ -159,7 +162,7 @@ void PortProposer::jump(Pool& pool) noexcept {
     const uint32_t window = std::max(1U, std::min(share_.blocks() / 2, 64U << std::min(pool.refusals - kRefusalsInRow, 4U)));
     const uint64_t drawn = random();
     const uint32_t blocks = 1 + static_cast<uint32_t>((drawn >> 32) * window >> 32);
-    add_saturating(pool.passed, blocks);
+    pool.pass(blocks);
     enter(pool, (pool.turn + blocks) % share_.blocks(), static_cast<uint32_t>(drawn) % kPortsPerBlock);
 }
 
@@ -185,21 +188,21 @@ bool PortProposer::move_on(Pool& pool) const noexcept {
             next += first_open(0);
         }
     }
-    add_saturating(pool.passed, next - pool.turn);
+    pool.pass(next - pool.turn);
     enter(pool, next % share_.blocks(), 0);
     return true;
 }
 
-// The candidate that comes next in the order of the cursor's block; the cursor ends behind it, or behind the block.
-std::optional<L4Port> PortProposer::next_in_block(Pool& pool, uint64_t candidates) const noexcept {
-    const PortOrder order = order_of_block(pool);
+// The candidate that comes next in the order of the cursor's block, or 0; the cursor ends behind it, or behind the block.
+L4Port PortProposer::next_in_block(Pool& pool, uint64_t candidates) const noexcept {
+    const PortOrder order(pool.order);
     while (pool.place < kPortsPerBlock) {
         const uint32_t port = order.port_at(pool.place++);
         if ((candidates & bit(port)) != 0) {
             return static_cast<L4Port>(share_.block_at(pool.block) * kPortsPerBlock + port);
         }
     }
-    return std::nullopt;
+    return 0;
 }
 
 std::optional<L4Port> PortProposer::propose_next(PoolNumber number, const PortRules& rules) noexcept {
@@ -208,12 +211,12 @@ std::optional<L4Port> PortProposer::propose_next(PoolNumber number, const PortRu
         return std::nullopt;
     }
     if (number == kShared) {
-        if (pool.refusals >= kSharedProposals || (pool.refusals > 0 && pool.passed > share_.blocks())) {
-            pool.refusals = pool.passed = 0;
+        if (pool.refusals >= kSharedProposals || (pool.refusals > 0 && pool.passed_blocks > share_.blocks())) {
+            pool.start_counting();
             return std::nullopt;
         }
         if (pool.refusals == 0) {
-            pool.passed = 0;
+            pool.passed_blocks = 0;
             start_at_random(pool);
         }
     } else if (pool.refusals >= kRefusalsInRow) {
@@ -226,12 +229,17 @@ std::optional<L4Port> PortProposer::propose_next(PoolNumber number, const PortRu
     }
     // Every block once, and the first again for the places that lie before the cursor.
     for (uint32_t visits = 0; visits <= share_.blocks(); ++visits) {
-        const uint64_t candidates = rules.usable(share_.block_at(pool.block)) & ~(has_map ? taken_of(pool)[pool.block] : 0);
+        const uint64_t usable = rules.usable(share_.block_at(pool.block));
+        const uint64_t candidates = usable & ~(has_map ? taken_of(pool)[pool.block] : 0);
         if (candidates == 0 && has_map) {
             note_full(pool);
         }
         if (candidates != 0) {
-            if (const std::optional<L4Port> port = next_in_block(pool, candidates)) {
+            if (const L4Port port = next_in_block(pool, candidates); port != 0) {
+                if (number != kShared) {  // whose next connection has other rules
+                    pool.usable = usable;
+                    pool.version = rules.version;
+                }
                 return port;
             }
         }
@@ -242,7 +250,7 @@ std::optional<L4Port> PortProposer::propose_next(PoolNumber number, const PortRu
     if (pool.refusals == 0 && look_anew(pool, rules)) {
         return propose_next(number, rules);
     }
-    pool.refusals = pool.passed = 0;
+    pool.start_counting();
     return std::nullopt;
 }
 
@@ -250,15 +258,16 @@ std::optional<L4Port> PortProposer::propose_next(PoolNumber number, const PortRu
 // that may have such a port, whose ports are then proposed again. One block each time, so that a pool that is exhausted in earnest costs
 // a new connection at most 64 refusals.
 bool PortProposer::look_anew(Pool& pool, const PortRules& rules) noexcept {
-    if (pool.map == Pool::kNoMap || pool.marked <= pool.live) {
+    if (pool.map == Pool::kNoMap || map_at(pool.map).marked <= pool.live) {
         return false;
     }
+    const uint64_t key = hash(pool.key());
     for (uint32_t step = 1; step <= share_.blocks(); ++step) {
         const uint32_t turn = (pool.turn + step) % share_.blocks();
-        const uint32_t block = order_.block_at(pool.hash, turn);
+        const uint32_t block = order_.block_at(key, turn);
         uint64_t& taken = taken_of(pool)[block];
         if ((taken & rules.usable(share_.block_at(block))) != 0) {
-            pool.marked = static_cast<uint16_t>(pool.marked - std::popcount(taken));
+            map_at(pool.map).marked -= static_cast<uint32_t>(std::popcount(taken));
             taken = 0;
             note_open(pool, turn, block);
             enter(pool, turn, 0);
@@ -283,12 +292,13 @@ void PortProposer::bind_in_map(Pool& pool, L4Port port) noexcept {
 
 void PortProposer::refuse(PoolNumber number, L4Port port) noexcept {
     Pool& pool = at(number);
-    add_saturating(pool.refusals, 1);
+    pool.refuse();
+    pool.usable = 0;  // propose() looks at what was refused
     if (number == kShared) {
         return;
     }
     // One that has been round meets its own refusals again: few ports are usable, and all may be taken.
-    if (pool.map == Pool::kNoMap && (pool.refusals >= 2 * kRefusalsInRow || pool.passed >= share_.blocks())) {
+    if (pool.map == Pool::kNoMap && (pool.refusals >= 2 * kRefusalsInRow || pool.passed_blocks >= share_.blocks())) {
         give_map(number.value);
     }
     if (pool.map != Pool::kNoMap) {
@@ -299,10 +309,10 @@ void PortProposer::refuse(PoolNumber number, L4Port port) noexcept {
 void PortProposer::give_back_in_map(Pool& pool, L4Port port) noexcept {
     const uint32_t block = share_.index_of(port / kPortsPerBlock);
     uint64_t& taken = taken_of(pool)[block];
-    pool.marked = static_cast<uint16_t>(pool.marked - (taken >> port % 64 & 1));
+    map_at(pool.map).marked -= static_cast<uint32_t>(taken >> port % 64 & 1);
     taken &= ~bit(port);
     if ((full_by_number_of(pool)[block / 64] & bit(block)) != 0) [[unlikely]] {
-        note_open(pool, order_.place_of(pool.hash, block), block);
+        note_open(pool, order_.place_of(hash(pool.key()), block), block);
     }
     if (pool.live + 1 == map_from_) {
         line_up(pool.map);
@@ -346,7 +356,6 @@ void PortProposer::give_map(uint32_t number) noexcept {
     map.pool = number;
     Pool& pool = pools_[number];
     pool.map = given;
-    pool.marked = 0;
     if (pool.live < map_from_) {
         line_up(given);
     }
@@ -360,12 +369,11 @@ void PortProposer::withdraw_map(Pool& pool) noexcept {
     maps_free_ = pool.map;
     --maps_used_;
     pool.map = Pool::kNoMap;
-    pool.marked = 0;
 }
 
 void PortProposer::mark(Pool& pool, L4Port port) noexcept {
     uint64_t& taken = taken_of(pool)[share_.index_of(port / kPortsPerBlock)];
-    pool.marked = static_cast<uint16_t>(pool.marked + ((taken & bit(port)) == 0 ? 1 : 0));
+    map_at(pool.map).marked += (taken & bit(port)) == 0 ? 1 : 0;
     taken |= bit(port);
 }
 

@@ -4,7 +4,7 @@
 //
 //   PoolKey --hash--> set of 16 tags (one line) --> pool (one line): key, cursor, live count, map or none
 //                                                                                            |
-//                          map: 1 bit a port known to be taken, 1 bit a block known to be full   only from as many live ports as it has
+//                          map: 1 bit a port known to be taken, 2 bits a block known to be full  only from as many live ports as it has
 //                          words
 //
 // Order. A pool goes round this worker's blocks of 64 ports, and through the ports of a block, in an order drawn from its keyed hash
@@ -72,10 +72,15 @@ class PortProposer {
     // The key's pool, opened if need be; kShared where there is no room for one. Until a port of it is bound, a pool may be given to
     // another key; that costs some evenness and nothing else.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE PoolNumber open(const PoolKey& key, uint64_t hash, PoolNumber probably = {}) noexcept {
-        return probably.is_set() && pools_[probably.value].key == key ? probably : find_or_open(key, hash);
+        return probably.is_set() && pools_[probably.value].is_of(key) ? probably : find_or_open(key, hash);
     }
     // A port to try, and moves the cursor behind it. Empty: exhausted under these rules.
-    [[nodiscard]] PENSTOCK_ALWAYS_INLINE std::optional<L4Port> propose(PoolNumber number, const PortRules& rules) noexcept;
+    [[nodiscard]] std::optional<L4Port> propose(PoolNumber number, const PortRules& rules) noexcept {
+        const L4Port port = propose_in_block(number, rules.version);
+        return port != 0 ? port : propose_next(number, rules);
+    }
+    // The same where the last proposal was of the same rules and its block's next port is free, as is nearly always so. 0: ask propose().
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE L4Port propose_in_block(PoolNumber number, uint32_t rules_version) noexcept;
     // What became of a proposal: the connection is in the table, or the table said that the tuple is taken. A proposal may also be dropped
     // without a word. At most `connections` are bound at once.
     PENSTOCK_ALWAYS_INLINE void bind(PoolNumber number, L4Port port) noexcept;
@@ -110,9 +115,6 @@ class PortProposer {
     // The set comes of the hash's high half, the tag of the low one.
     [[nodiscard]] PoolTags& set_of(uint64_t hash) const noexcept { return sets_[(hash >> 32) * sets_.size() >> 32]; }
     [[nodiscard]] static uint32_t tag_of(uint64_t hash) noexcept { return std::max(static_cast<uint32_t>(hash), 1U); }
-    [[nodiscard]] static uint32_t matches(const PoolTags& set, uint32_t tag) noexcept {
-        return match8(set.tags, tag) | match8(set.tags + 8, tag) << 8;
-    }
     [[nodiscard]] uint32_t first_of(const PoolTags& set) const noexcept {
         return static_cast<uint32_t>(&set - sets_.data()) * kPoolsPerSet;
     }
@@ -123,8 +125,7 @@ class PortProposer {
     void start_at_random(Pool& pool) noexcept;
     void jump(Pool& pool) noexcept;
     [[nodiscard]] bool move_on(Pool& pool) const noexcept;
-    [[nodiscard]] PortOrder order_of_block(const Pool& pool) const noexcept { return PortOrder(mix_.of(pool.hash, pool.turn)); }
-    [[nodiscard]] std::optional<L4Port> next_in_block(Pool& pool, uint64_t candidates) const noexcept;
+    [[nodiscard]] L4Port next_in_block(Pool& pool, uint64_t candidates) const noexcept;
     [[nodiscard]] std::optional<L4Port> propose_next(PoolNumber number, const PortRules& rules) noexcept;
     [[nodiscard]] bool look_anew(Pool& pool, const PortRules& rules) noexcept;
 
@@ -174,7 +175,7 @@ PENSTOCK_ALWAYS_INLINE uint64_t PortProposer::hash(const PoolKey& key) const noe
 
 PENSTOCK_ALWAYS_INLINE PoolNumber PortProposer::prefetch_pool(uint64_t hash) const noexcept {
     const PoolTags& set = set_of(hash);
-    const uint32_t found = matches(set, tag_of(hash));
+    const uint32_t found = match16(set.tags, tag_of(hash));
     if (found == 0) {
         return {};
     }
@@ -183,24 +184,21 @@ PENSTOCK_ALWAYS_INLINE PoolNumber PortProposer::prefetch_pool(uint64_t hash) con
     return number;
 }
 
-PENSTOCK_ALWAYS_INLINE std::optional<L4Port> PortProposer::propose(PoolNumber number, const PortRules& rules) noexcept {
+PENSTOCK_ALWAYS_INLINE L4Port PortProposer::propose_in_block(PoolNumber number, uint32_t rules_version) noexcept {
     Pool& pool = at(number);
-    if (pool.refusals == 0 && pool.place < kPortsPerBlock && number != kShared) [[likely]] {
-        const uint32_t block = share_.block_at(pool.block);
-        const uint64_t taken = pool.map == Pool::kNoMap ? 0 : taken_of(pool)[pool.block];
-        const uint32_t port = order_of_block(pool).port_at(pool.place);
-        if (((rules.usable(block) & ~taken) >> port & 1) != 0) [[likely]] {
-            ++pool.place;
-            return static_cast<L4Port>(block * kPortsPerBlock + port);
-        }
+    const uint64_t taken = pool.map == Pool::kNoMap ? 0 : taken_of(pool)[pool.block];
+    const uint32_t port = PortOrder(pool.order).port_at(pool.place);
+    if (((pool.usable & ~taken) >> port & 1) == 0 || pool.version != rules_version || pool.place == kPortsPerBlock) [[unlikely]] {
+        return 0;
     }
-    return propose_next(number, rules);
+    ++pool.place;
+    return static_cast<L4Port>(share_.block_at(pool.block) * kPortsPerBlock + port);
 }
 
 PENSTOCK_ALWAYS_INLINE void PortProposer::bind(PoolNumber number, L4Port port) noexcept {
     PENSTOCK_ASSERT(in_use_ < connections_);
     Pool& pool = at(number);
-    pool.refusals = pool.passed = 0;
+    pool.start_counting();
     ++in_use_;
     ++pool.live;
     pools_live_ += pool.live == 1 ? 1 : 0;

@@ -28,19 +28,22 @@ const Source* SourceSearch::after_refusal(PortProposer& ports) noexcept {
         turn_to(0, ports);
         return first(ports);
     }
-    return propose(ports) ? &source_ : next_address(ports);
+    return next(ports);
 }
 
-// From those behind the one that has no port left.
-const Source* SourceSearch::next_address(PortProposer& ports) noexcept {
-    while (turn_ + 1U < addresses()) {
-        turn_to(turn_ + 1U, ports);
-        source_.pool = ports.open(key_, hash_);
-        if (propose(ports)) {
+const Source* SourceSearch::next(PortProposer& ports) noexcept {
+    for (;;) {
+        const PortRules rules = rules_for(*config_, config_->addresses[source_.index], host_);
+        if (const std::optional<L4Port> port = ports.propose(source_.pool, rules)) {
+            source_.port = *port;
             return &source_;
         }
+        if (turn_ + 1U >= addresses()) {
+            return nullptr;
+        }
+        turn_to(turn_ + 1U, ports);
+        source_.pool = ports.open(key_, hash_);
     }
-    return nullptr;
 }
 
 DropReason SourceSearch::failure() const noexcept {

@@ -59,7 +59,8 @@ class SourceSearch {
             return nullptr;
         }
         source_.pool = ports.open(key_, hash_, pool_probably_);
-        return propose(ports) ? &source_ : next_address(ports);
+        source_.port = ports.propose_in_block(source_.pool, host_.version);
+        return source_.port != 0 ? &source_ : next(ports);
     }
     // The table has the last one already: the one to try instead.
     [[nodiscard]] const Source* after_refusal(PortProposer& ports) noexcept;
@@ -79,13 +80,8 @@ class SourceSearch {
         hash_ = ports.hash(key_);
         ports.prefetch(hash_);
     }
-    // A port of the address and pool that it is at. False: it has none left.
-    [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool propose(PortProposer& ports) noexcept {
-        const auto port = ports.propose(source_.pool, rules_for(*config_, config_->addresses[source_.index], host_));
-        source_.port = port.value_or(0);
-        return port.has_value();
-    }
-    [[nodiscard]] const Source* next_address(PortProposer& ports) noexcept;
+    // A port of the address whose pool is open, or of those behind it.
+    [[nodiscard]] const Source* next(PortProposer& ports) noexcept;
     [[nodiscard]] uint32_t addresses() const noexcept { return static_cast<uint32_t>(std::popcount(fitting_)); }
 
     const SnatConfig* config_ = nullptr;

@@ -44,5 +44,17 @@ TEST(Match8, EachFormSaysWhatThePlainOneSays) {
     }
 }
 
+TEST(Match16, IsTwoOfEight) {
+    test::Prng prng;
+    for (uint32_t equal = 0; equal < 65'536; ++equal) {
+        const auto value = static_cast<uint32_t>(prng.next());
+        std::array<uint32_t, 16> words;
+        for (uint32_t i = 0; i < 16; ++i) {
+            words[i] = (equal >> i & 1) != 0 ? value : value ^ 1U << prng.below(32);
+        }
+        ASSERT_EQ(match16(words.data(), value), equal);
+    }
+}
+
 }  // namespace
 }  // namespace penstock

@@ -32,7 +32,7 @@ TEST(BlockOrder, HasEveryBlockOnceAndKnowsItsPlace) {
 TEST(PortOrder, HasEveryPortOnce) {
     test::Prng prng;
     for (int keys = 0; keys < 1'000; ++keys) {
-        const PortOrder order(prng.next());
+        const PortOrder order(static_cast<uint32_t>(prng.next()) % (1U << PortOrder::kKeyBits));
         uint64_t seen = 0;
         for (uint32_t place = 0; place < kPortsPerBlock; ++place) {
             seen |= 1ULL << order.port_at(place);

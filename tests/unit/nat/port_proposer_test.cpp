@@ -138,6 +138,30 @@ TEST(PortProposer, NewRulesReopenWhatWasFullAndSpareWhatIsLive_NAT002) {
     EXPECT_EQ(ports.usage(), (PortProposer::Usage{0, 0, 0}));
 }
 
+// The ports of a block that were allowed when the cursor entered it are not handed out once they are forbidden.
+TEST(PortProposer, NewRulesHoldInTheMiddleOfABlock_NAT002) {
+    const PortRange block{2'048, 2'111};
+    const test::AlignedMemory memory(PortProposer::memory_needed(1'000, block, 1));
+    PortProposer ports = make(memory, block);
+    const PoolNumber pool = ports.open(kKey, ports.hash(kKey));
+    PortRules rules{.range = block, .version = 1};
+    ASSERT_TRUE(ports.propose(pool, rules));
+    const L4Port known = ports.propose_in_block(pool, 1);
+    EXPECT_TRUE(known >= block.first && known <= block.last) << known;
+    EXPECT_EQ(ports.propose_in_block(pool, 2), 0) << "nothing is known of other rules";
+    rules = {.range = {2'100, 2'111}, .version = 2};
+    for (int i = 0; i < 200; ++i) {
+        const auto port = ports.propose(pool, rules);
+        ASSERT_TRUE(port);
+        EXPECT_GE(*port, 2'100);
+        ports.bind(pool, *port);
+        ports.give_back(pool, *port);
+    }
+    EXPECT_EQ(ports.propose_in_block(kShared, 0), 0) << "it serves keys of different rules";
+    ASSERT_TRUE(ports.propose(kShared, rules));
+    EXPECT_EQ(ports.propose_in_block(kShared, 2), 0);
+}
+
 // What an exhausted pool costs a new connection is nothing: no proposal that must be refused.
 TEST(PortProposer, ExhaustionIsRememberedUntilAPortIsFree) {
     const PortRange one{4'000, 4'000};
