@@ -195,8 +195,8 @@ uint64_t Table::hash_of(uint32_t unit, Direction direction) const noexcept {
     return mix_.of(words[0], words[1], words[2], words[3], rest);
 }
 
-// --- Units
-// --------------------------------------------------------------------------------------------------------------------------------- A pair
+// --- Units ---
+// A pair
 // is free, half used or used. Free pairs are a stack; the free halves of half-used pairs are a doubly linked one, so that a half can leave
 // it when its neighbour goes too and the pair is whole again. IPv4 takes halves first, which keeps pairs for IPv6.
 
@@ -270,14 +270,41 @@ void Table::remove_half(uint32_t unit) noexcept {
     }
 }
 
-// --- Connections
-// ---------------------------------------------------------------------------------------------------------------------------
+// --- Connections ---
+
+uint32_t Table::free_slot(uint32_t bucket) const noexcept {
+    const uint32_t free = match8(buckets_[bucket].tags, 0);
+    return free == 0 ? kNone : bucket * Bucket::kSlots + static_cast<uint32_t>(std::countr_zero(free));
+}
+
+bool Table::has_tag(uint64_t hash) const noexcept {
+    const uint32_t first = first_bucket(hash);
+    const uint32_t tag = tag_of(hash);
+    return (match8(buckets_[first].tags, tag) | match8(buckets_[other_bucket(first, tag)].tags, tag)) != 0;
+}
+
+bool Table::place(uint64_t hash, uint32_t reference) noexcept {
+    const uint32_t first = first_bucket(hash);
+    uint32_t at = free_slot(first);
+    if (at == kNone) [[unlikely]] {
+        const uint32_t second = other_bucket(first, tag_of(hash));
+        at = free_slot(second);
+        if (at == kNone && (at = make_room(first, second)) == kNone) {
+            return false;
+        }
+    }
+    buckets_[at / Bucket::kSlots].tags[at % Bucket::kSlots] = tag_of(hash);
+    buckets_[at / Bucket::kSlots].references[at % Bucket::kSlots] = reference;
+    return true;
+}
 
 Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint64_t reverse_hash) noexcept {
-    if (find(connection.forward, forward_hash).is_hit()) {
+    // Where no slot of a key's two buckets has its tag, which is nearly always, there is no entry to compare with.
+    if (has_tag(forward_hash) && find(connection.forward, forward_hash).is_hit()) [[unlikely]] {
         return {InsertStatus::ForwardTaken, {}};
     }
-    if (find(connection.reverse, reverse_hash).is_hit() || connection.forward == connection.reverse) {
+    if ((has_tag(reverse_hash) && find(connection.reverse, reverse_hash).is_hit()) ||
+        (forward_hash == reverse_hash && connection.forward == connection.reverse)) [[unlikely]] {
         return {InsertStatus::ReverseTaken, {}};
     }
     Entry packed = pack(connection);
@@ -387,13 +414,7 @@ bool Table::read(uint32_t unit, Connection& out) const noexcept {
     return false;
 }
 
-// --- Slots
-// ---------------------------------------------------------------------------------------------------------------------------------
-
-uint32_t Table::free_slot(uint32_t bucket) const noexcept {
-    const uint32_t free = match8(buckets_[bucket].tags, 0);
-    return free == 0 ? kNone : bucket * Bucket::kSlots + static_cast<uint32_t>(std::countr_zero(free));
-}
+// --- Slots ---
 
 void Table::clear_slot(uint64_t hash, uint32_t reference) noexcept {
     uint32_t bucket = first_bucket(hash);
@@ -407,24 +428,6 @@ void Table::clear_slot(uint64_t hash, uint32_t reference) noexcept {
         bucket = other_bucket(bucket, tag_of(hash));
     }
     PENSTOCK_ASSERT(!"a live connection has both its slots");
-}
-
-bool Table::place(uint64_t hash, uint32_t reference) noexcept {
-    const uint32_t first = first_bucket(hash);
-    const uint32_t second = other_bucket(first, tag_of(hash));
-    uint32_t at = free_slot(first);
-    if (at == kNone) {
-        at = free_slot(second);
-    }
-    if (at == kNone) {
-        at = make_room(first, second);
-    }
-    if (at == kNone) {
-        return false;
-    }
-    buckets_[at / Bucket::kSlots].tags[at % Bucket::kSlots] = tag_of(hash);
-    buckets_[at / Bucket::kSlots].references[at % Bucket::kSlots] = reference;
-    return true;
 }
 
 // Breadth first over "bucket, reached by moving the slot that its parent holds": finds a shortest chain of moves that ends in a free slot,

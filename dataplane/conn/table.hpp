@@ -262,9 +262,10 @@ class Table {
     [[nodiscard]] uint32_t fresh_pair() noexcept;
     [[nodiscard]] uint32_t next_life() noexcept { return header_->lives = (header_->lives + 1) & 0x7fff'ffff; }
 
-    [[nodiscard]] bool place(uint64_t hash, uint32_t reference) noexcept;
+    PENSTOCK_ALWAYS_INLINE bool place(uint64_t hash, uint32_t reference) noexcept;
     // A free slot in either of two buckets, made free by moving others where it must be; kNone where that takes too much.
-    [[nodiscard]] uint32_t free_slot(uint32_t bucket) const noexcept;
+    PENSTOCK_ALWAYS_INLINE uint32_t free_slot(uint32_t bucket) const noexcept;
+    PENSTOCK_ALWAYS_INLINE bool has_tag(uint64_t hash) const noexcept;
     [[nodiscard]] PENSTOCK_NOINLINE uint32_t make_room(uint32_t first, uint32_t second) noexcept;
     void clear_slot(uint64_t hash, uint32_t reference) noexcept;
     PENSTOCK_ALWAYS_INLINE void set_state_byte(ConnectionIndex index, uint8_t state, CoarseTime now) noexcept;
