@@ -33,21 +33,32 @@ class ConnStore {
 
     template <bool kWithState>
     PENSTOCK_NOINLINE uint32_t lookup(std::span<const Key> keys) noexcept {
-        std::array<uint64_t, RteYardstick::kBurst> hash;
-        std::array<conn::Found, RteYardstick::kBurst> found;
-        table_.find_burst(hash.size(), [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> const Key& { return keys[i]; }, hash.data(), found.data());
-        // Each burst is a second after the one before, so that each hit finds its last_seen aged and writes it.
-        now_ = {now_.value + conn::kTouchAfterUnits};
-        uint32_t hits = 0;
-        for (uint32_t i = 0; i < hash.size(); ++i) {
-            if (found[i].is_hit()) {
-                ++hits;
-                if constexpr (kWithState) {
-                    table_.touch(found[i].index, now_);
-                }
-            }
+        std::array<uint64_t, kBurst> hash;
+        std::array<conn::Found, kBurst> found;
+        table_.find_burst(kBurst, [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> const Key& { return keys[i]; }, hash.data(), found.data());
+        return count<kWithState>(found);
+    }
+
+    // In two parts, as find_hashed() allows: while a burst's entries are on their way, so are the buckets of the next.
+    PENSTOCK_NOINLINE void expect(std::span<const Key> keys) noexcept {
+        newest_ ^= 1;
+        for (uint32_t i = 0; i < kBurst; ++i) {
+            expected_[newest_][i] = table_.hash(keys[i]);
+            table_.prefetch(expected_[newest_][i]);
         }
-        return hits;
+        ++expected_count_;
+    }
+    // The oldest burst that expect() was told of; at most two wait.
+    template <bool kWithState>
+    PENSTOCK_NOINLINE uint32_t lookup_expected(std::span<const Key> keys) noexcept {
+        const auto& hash = expected_[expected_count_ == 2 ? newest_ ^ 1 : newest_];
+        --expected_count_;
+        std::array<conn::Found, kBurst> found;
+        table_.find_hashed(
+            kBurst, false, [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> const Key& { return keys[i]; },
+            [&](uint32_t i) PENSTOCK_INLINE_LAMBDA { return hash[i]; },
+            [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> conn::Found& { return found[i]; });
+        return count<kWithState>(found);
     }
 
     [[nodiscard]] conn::Table& table() noexcept { return table_; }
@@ -62,6 +73,24 @@ class ConnStore {
     }
 
  private:
+    static constexpr uint32_t kBurst = RteYardstick::kBurst;
+
+    template <bool kWithState>
+    PENSTOCK_ALWAYS_INLINE uint32_t count(const std::array<conn::Found, kBurst>& found) noexcept {
+        // Each burst is a second after the one before, so that each hit finds its last_seen aged and writes it.
+        now_ = {now_.value + conn::kTouchAfterUnits};
+        uint32_t hits = 0;
+        for (const conn::Found& each : found) {
+            if (each.is_hit()) {
+                ++hits;
+                if constexpr (kWithState) {
+                    table_.touch(each.index, now_);
+                }
+            }
+        }
+        return hits;
+    }
+
     static conn::Table make(const HugeMemory& memory, uint32_t connections) {
         auto table = conn::Table::create(memory.span(), connections, HashKey::random());
         PENSTOCK_CHECK(table);
@@ -72,6 +101,9 @@ class ConnStore {
     conn::Table table_;
     std::vector<ConnectionIndex> index_of_slot_;
     CoarseTime now_{1};
+    std::array<std::array<uint64_t, kBurst>, 2> expected_{};
+    uint32_t expected_count_ = 0;
+    uint32_t newest_ = 0;
 };
 
 }  // namespace penstock::perf

@@ -1,7 +1,8 @@
 // A table full of connections, replaced at random until it has the shape of one that has worked for long: fresh tables flatter, because
 // cuckoo paths lengthen as a table ages.
 //
-// A Store is: Key; static key(number, direction); insert(slot, number); erase(slot, number); lookup<with state>(keys) -> hits.
+// A Store is: Key; static key(number, direction); insert(slot, number); erase(slot, number); lookup<with state>(keys) -> hits. One that can
+// begin a burst before it ends the one before has expect(keys) and lookup_expected<with state>(keys).
 #pragma once
 
 #include <array>
@@ -44,11 +45,16 @@ class Population {
     // Bursts of lookups of keys that are in the table, both directions alike; every one must be found.
     template <bool kWithState>
     BurstClock look_up(Order& order, uint64_t budget_cycles) {
-        return run<kWithState>(budget_cycles, kBurst, [&] { return number_in_slot_[order.next()]; });
+        return run<kWithState, false>(budget_cycles, kBurst, [&] { return number_in_slot_[order.next()]; });
+    }
+    // The same, each burst begun before the one in front of it has ended.
+    template <bool kWithState>
+    BurstClock look_up_ahead(Order& order, uint64_t budget_cycles) {
+        return run<kWithState, true>(budget_cycles, kBurst, [&] { return number_in_slot_[order.next()]; });
     }
     // Of keys that are not; none may be found.
     BurstClock miss(uint64_t budget_cycles) {
-        return run<false>(budget_cycles, 0, [&] { return kStrangers + static_cast<uint32_t>(prng_.next() >> 34); });
+        return run<false, false>(budget_cycles, 0, [&] { return kStrangers + static_cast<uint32_t>(prng_.next() >> 34); });
     }
 
     [[nodiscard]] uint32_t connections() const noexcept { return static_cast<uint32_t>(number_in_slot_.size()); }
@@ -62,7 +68,7 @@ class Population {
         }
     }
 
-    template <bool kWithState, typename F>
+    template <bool kWithState, bool kAhead, typename F>
     BurstClock run(uint64_t budget_cycles, uint32_t hits_expected, F&& next_number) {
         BurstClock clock;
         std::array<typename Store::Key, kBurst * kBurstsTogether> keys;
@@ -73,8 +79,20 @@ class Population {
             }
             uint32_t hits = 0;
             const uint64_t start = cycles_begin();
+            if constexpr (kAhead) {
+                store_.expect(std::span(keys).first(kBurst));
+            }
             for (uint32_t first = 0; first < keys.size(); first += kBurst) {
-                hits += store_.template lookup<kWithState>(std::span(keys).subspan(first, kBurst));
+                const auto burst = std::span(keys).subspan(first, kBurst);
+                if constexpr (kAhead) {
+                    const uint32_t next = first + kBurst;
+                    if (next < keys.size()) {
+                        store_.expect(std::span(keys).subspan(next, kBurst));
+                    }
+                    hits += store_.template lookup_expected<kWithState>(burst);
+                } else {
+                    hits += store_.template lookup<kWithState>(burst);
+                }
             }
             const uint64_t cycles = cycles_end() - start;
             if (hits != hits_expected * kBurstsTogether) {
