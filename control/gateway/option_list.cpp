@@ -67,7 +67,9 @@ std::vector<po::options_description> settings() {
         ("main-core", text("N"), "CPU of all other threads (default: the first one allowed)")
         ("memory-mb", text("N")->default_value("512"), "memory for packets and tables")
         ("no-huge", po::bool_switch(), "use ordinary memory; otherwise hugepages, and ordinary memory where there are none")
-        ("connections", text("N")->default_value(std::to_string(limits::kConnectionsDefault)), "capacity of each worker's connection table");
+        ("connections", text("N")->default_value(std::to_string(limits::kConnectionsDefault)), "capacity of each worker's connection table")
+        ("burst", text("N")->default_value(std::to_string(limits::kBurstMax)), "packets a worker takes from a queue at once: fewer wait less for "
+            "one another, more share their waits for memory");
 
     groups.emplace_back("Identity", kColumns, kColumns / 2).add_options()
         ("gateway-name", text("NAME"), "how control planes know this gateway (default: the host's name)")

@@ -20,6 +20,8 @@ using Strings = std::vector<std::string>;
 constexpr unsigned kMemoryMbMin = 64;  // EAL, one small pool and one small table; below that nothing starts
 constexpr unsigned kMemoryMbMax = 1'048'576;
 constexpr unsigned kConnectionsMin = 1'024;
+// Below this no wait for memory is shared, and some PMDs' vector paths take fewer than four packets for none.
+constexpr unsigned kBurstMin = 4;
 constexpr unsigned kConnectionsMax = 67'108'864;  // 2^26: 9 GB of table for one worker
 
 std::unexpected<Error> refuse(const char* option, const std::string& why) {
@@ -111,11 +113,13 @@ class Reader {
         }
         const auto memory = whole("memory-mb", kMemoryMbMin, kMemoryMbMax);
         const auto connections = whole("connections", kConnectionsMin, kConnectionsMax);
-        if (!memory || !connections) {
-            return std::unexpected(!memory ? memory.error() : connections.error());
+        const auto burst = whole("burst", kBurstMin, limits::kBurstMax);
+        if (!memory || !connections || !burst) {
+            return std::unexpected(!memory ? memory.error() : !connections ? connections.error() : burst.error());
         }
         options_.memory_mb = *memory;
         options_.connections = *connections;
+        options_.burst = *burst;
         options_.no_huge = values_["no-huge"].as<bool>();
         return {};
     }

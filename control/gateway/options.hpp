@@ -39,6 +39,7 @@ struct Options {
     unsigned memory_mb = 512;
     bool no_huge = false;
     uint32_t connections = limits::kConnectionsDefault;  // per worker
+    uint32_t burst = limits::kBurstMax;                  // packets
 
     // Name, mode, node name and labels; addresses are known only when the twins are up.
     model::GatewayIdentity identity;

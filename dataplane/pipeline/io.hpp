@@ -40,6 +40,7 @@ struct PortIo {
 
 struct WorkerIo {
     uint32_t ports = 0;
+    uint16_t burst = limits::kBurstMax;             // packets taken from a queue at once, at most
     std::array<PortIo, limits::kNicPortsMax> port;  // by NicPortId
     rte_ring* handoff_in = nullptr;
     std::array<rte_ring*, limits::kWorkersMax> handoff_to{};  // null for the worker itself

@@ -24,7 +24,7 @@ void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf, Arrival how) n
 uint32_t receive(WorkerContext& ctx, WorkerIo& io, NicPortId port, uint16_t queue, Burst& burst) noexcept {
     PortIo& from = io.port[port.value];
     std::array<rte_mbuf*, limits::kBurstMax> mbufs;
-    const uint16_t taken = rte_eth_rx_burst(from.dpdk_port, queue, mbufs.data(), mbufs.size());
+    const uint16_t taken = rte_eth_rx_burst(from.dpdk_port, queue, mbufs.data(), io.burst);
     if (taken == 0) {
         return 0;
     }
@@ -50,8 +50,7 @@ uint32_t receive_handed(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept
         return 0;
     }
     std::array<rte_mbuf*, limits::kBurstMax> mbufs;
-    const unsigned taken =
-        rte_ring_dequeue_burst(io.handoff_in, reinterpret_cast<void**>(mbufs.data()), static_cast<unsigned>(mbufs.size()), nullptr);
+    const unsigned taken = rte_ring_dequeue_burst(io.handoff_in, reinterpret_cast<void**>(mbufs.data()), io.burst, nullptr);
     for (unsigned i = 0; i < taken; ++i) {
         prefetch_read(rte_pktmbuf_mtod(mbufs[i], const void*));
     }

@@ -98,6 +98,7 @@ Status WorkerSet::Impl::take_rings() {
 pipeline::WorkerIo WorkerSet::Impl::io_of(uint32_t worker) const {
     const auto workers = static_cast<uint16_t>(options.lcores.size());
     pipeline::WorkerIo io;
+    io.burst = static_cast<uint16_t>(options.burst);
     for (uint32_t w = 0; w < handoff.size(); ++w) {
         (w == worker ? io.handoff_in : io.handoff_to[w]) = handoff[w];
     }

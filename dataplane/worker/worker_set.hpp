@@ -37,7 +37,8 @@ struct WorkerSetOptions {
     std::vector<unsigned> lcores;  // one EAL lcore per worker
     std::vector<unsigned> cpus;    // the CPU behind each lcore, for people
     uint32_t connections_per_worker = limits::kConnectionsDefault;
-    nat::PortRange snat_ports;  // every snapshot's SnatConfig.ports lies within
+    uint32_t burst = limits::kBurstMax;  // packets taken from a queue at once
+    nat::PortRange snat_ports;           // every snapshot's SnatConfig.ports lies within
     std::vector<PortPlan> ports;
     HashKey secret = HashKey::random();
 };

@@ -208,6 +208,9 @@ void measure_memory() {
     const double table = static_cast<double>(conn::Table::memory_needed(kConnections));
     const double ports = static_cast<double>(nat::PortProposer::memory_needed(kConnections, kPorts, 1));
     print_value("memory.table", table / kConnections, "bytes_per_connection");
+    // IPv6: two units, and the same two slots and one port.
+    print_value("memory.table.v6", static_cast<double>(conn::Table::memory_needed(2 * kConnections)) / kConnections,
+                "bytes_per_connection");
     print_value("memory.snat_ports", ports / kConnections, "bytes_per_connection");
     print_gate_at_most("G12", (table + ports) / kConnections, kGateG12);
 }

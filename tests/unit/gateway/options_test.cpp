@@ -36,6 +36,7 @@ TEST(Options, OnePortIsEnoughAndTheRestHasDefaults) {
     EXPECT_EQ(options->memory_mb, 512U);
     EXPECT_FALSE(options->no_huge);
     EXPECT_EQ(options->connections, limits::kConnectionsDefault);
+    EXPECT_EQ(options->burst, limits::kBurstMax);
     EXPECT_FALSE(options->identity.gateway_name.empty());
     EXPECT_EQ(options->identity.mode, model::GatewayMode::External);
     ASSERT_EQ(options->listen.size(), 1U);
@@ -61,6 +62,8 @@ TEST(Options, EveryOptionIsRead) {
                                 "--no-huge",
                                 "--connections",
                                 "4096",
+                                "--burst",
+                                "16",
                                 "--gateway-name",
                                 "edge-1",
                                 "--mode",
@@ -110,6 +113,7 @@ TEST(Options, EveryOptionIsRead) {
     EXPECT_EQ(options->memory_mb, 1024U);
     EXPECT_TRUE(options->no_huge);
     EXPECT_EQ(options->connections, 4096U);
+    EXPECT_EQ(options->burst, 16U);
     EXPECT_EQ(options->identity.gateway_name, "edge-1");
     EXPECT_EQ(options->identity.mode, model::GatewayMode::Node);
     EXPECT_EQ(options->identity.node_name, "worker-1");
@@ -162,6 +166,8 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--main-core", "-1"}, "--main-core"},
         {{"--memory-mb", "63"}, "--memory-mb: \"63\" is not in 64-"},
         {{"--connections", "1000"}, "--connections: \"1000\""},
+        {{"--burst", "65"}, "--burst: \"65\""},
+        {{"--burst", "3"}, "--burst: \"3\""},
         {{"--mode", "cluster"}, "--mode: \"cluster\" is neither node nor external"},
         {{"--mode", "node"}, "--node-name: is needed with --mode node"},
         {{"--node-name", "n"}, "--node-name: means nothing without --mode node"},
@@ -246,7 +252,7 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
          {"--port",         "--workers",       "--worker-cores",    "--main-core",      "--memory-mb",  "--no-huge",      "--connections",
           "--gateway-name", "--mode",          "--node-name",       "--label",          "--listen",     "--socket-group", "--tls-cert",
           "--tls-key",      "--tls-client-ca", "--tls-admin-names", "--metrics-listen", "--state-file", "--snat-address", "--snat-ports",
-          "--log-format",   "--log-level",     "--config",          "--version",        "Examples"}) {
+          "--log-format",   "--log-level",     "--config",          "--version",        "--burst",      "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());
