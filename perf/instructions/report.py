@@ -117,10 +117,15 @@ def check(program, flags, baseline):
 
 def commit_without_reason(baseline):
     """The last commit that changed the baseline, if it says no word about it. Without a repository there is nothing to hold against it."""
-    last = subprocess.run(["git", "-C", os.path.dirname(baseline), "log", "-1", "--format=%h%n%b", "--", baseline],
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    commit, _, body = last.stdout.partition("\n")
-    return commit if last.returncode == 0 and not body.strip() else ""
+    def git(*words):
+        done = subprocess.run(["git", "-C", os.path.dirname(baseline), *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    # A shallow clone's first commit seems to have touched every file.
+    if git("rev-parse", "--is-shallow-repository") != "false":
+        return ""
+    commit, _, body = git("log", "-1", "--no-merges", "--format=%h%n%b", "--", baseline).partition("\n")
+    return commit if commit and not body.strip() else ""
 
 
 def totals(passed, failed, skipped):
