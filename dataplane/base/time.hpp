@@ -23,16 +23,12 @@ struct TscTime {
 constexpr TscTicks ticks_between(TscTime earlier, TscTime later) noexcept {
     return {later.value > earlier.value ? later.value - earlier.value : 0};
 }
-constexpr bool is_idle_past(TscTime last_seen, TscTime now, TscTicks limit) noexcept {
-    return ticks_between(last_seen, now) > limit;
-}
 
 // Converts between ticks and units of time for one machine.
 struct TscRate {
     uint64_t hz = 1'000'000'000;  // ticks a second; a test's default makes one tick one nanosecond
     constexpr TscTicks seconds(uint64_t n) const noexcept { return {n * hz}; }
     constexpr TscTicks milliseconds(uint64_t n) const noexcept { return {n * (hz / 1000)}; }
-    constexpr TscTicks microseconds(uint64_t n) const noexcept { return {n * (hz / 1'000'000)}; }
     constexpr uint64_t to_milliseconds(TscTicks ticks) const noexcept { return ticks.value / (hz / 1000); }
     constexpr uint64_t to_seconds(TscTicks ticks) const noexcept { return ticks.value / hz; }
 };

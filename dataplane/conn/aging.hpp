@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <utility>
 
 #include "dataplane/base/limits.hpp"
 #include "dataplane/conn/table.hpp"

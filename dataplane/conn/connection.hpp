@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <string_view>
-#include <type_traits>
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/time.hpp"

@@ -45,10 +45,7 @@ inline constexpr uint8_t kTcpFlagClasses = 6;
     }
 }
 
-// Only these may open a connection: SYN alone. Anything else without an entry belongs to nobody.
-[[nodiscard]] constexpr bool is_opener(packet::TcpFlags flags) noexcept {
-    return classify(flags) == TcpFlagClass::Syn;
-}
+// Only a packet of class Syn opens a connection (pipeline/admit.cpp).
 inline constexpr TcpState kTcpOpeningState = TcpState::SynSent;
 
 namespace detail {

@@ -8,7 +8,6 @@
 
 #include "dataplane/base/check.hpp"
 #include "dataplane/base/cpu.hpp"
-#include "dataplane/base/hash.hpp"
 #include "dataplane/base/limits.hpp"
 #include "dataplane/lb/service.hpp"
 #include "dataplane/packet/flow_key.hpp"
@@ -33,8 +32,6 @@ class SchedulerState {
     [[nodiscard]] uint32_t cursor(ServiceId service, size_t set) const noexcept {
         return std::atomic_ref(cursors_[slot(service, set)]).load(std::memory_order_relaxed);
     }
-    // Ahead of pick() for a burst of new flows: with thousands of Services a cursor is mostly not in the cache.
-    void prefetch(ServiceId service, size_t set) const noexcept { prefetch_read(&cursors_[slot(service, set)]); }
     void set_cursor(ServiceId service, size_t set, uint32_t next) noexcept {
         std::atomic_ref(cursors_[slot(service, set)]).store(next, std::memory_order_relaxed);
     }

@@ -13,18 +13,10 @@
 
 namespace penstock::nat {
 
-// SNAT ports belong to workers in blocks of 64: one word of free bits in the port pool, and with a power of two of workers one masked
+// SNAT ports belong to workers in blocks of 64: one word of bits in a pool and in its map, and with a power of two of workers one masked
 // rte_flow rule a worker (bits 6.. of the port name the owner). Blocks go round, so that any range of ports is shared evenly.
 inline constexpr uint32_t kPortsPerBlock = 64;
 inline constexpr uint32_t kPortBlocks = 65'536 / kPortsPerBlock;
-
-// What a NicPort can promise about the queues its packets arrive on; filled from the PMD's capabilities (drivers/steering_plan).
-struct PortPromise {
-    // All packets of one 5-tuple arrive on one worker's queues: true with RSS over as many queues as workers, or with a single worker. Then
-    // the worker that receives a flow's first packet owns it. False, for instance with one af_xdp queue that several workers' software
-    // spread feeds: then only of_tuple() and of_client() keep a flow together.
-    bool flow_stays_on_queue = false;
-};
 
 struct ReplyOwner {
     uint32_t workers = 1;

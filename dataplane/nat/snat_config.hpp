@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
-#include <utility>
 #include <vector>
 
 #include "dataplane/base/cpu.hpp"

@@ -34,6 +34,9 @@ using ResolveQueue = SpscQueue<ResolveRequest, limits::kPendingMax>;
 // What the stages must know of a NicPort.
 struct PortFacts {
     MacAddr mac;
+    // All packets of one 5-tuple arrive on one worker's queues: true with RSS over as many queues as workers, or with a single worker. Then
+    // the worker that receives a flow's first packet owns it. False, for instance, with one af_xdp queue for several workers: then only
+    // ReplyOwner::of_tuple() and of_client() keep a flow together.
     bool flow_stays_on_queue = false;
 };
 

@@ -2,6 +2,8 @@
 // asked.
 #pragma once
 
+#include <type_traits>
+
 #include "dataplane/pipeline/burst.hpp"
 #include "dataplane/pipeline/context.hpp"
 

@@ -113,14 +113,14 @@ TEST(TcpState, AccompanyingFlagsDoNotMatter) {
             EXPECT_EQ(classify({static_cast<uint8_t>(flags.bits | extra)}), classify(flags));
         }
     }
-    EXPECT_TRUE(is_opener({TcpFlags::kSyn | TcpFlags::kEce | TcpFlags::kCwr}));  // RFC 3168, 6.1.1
+    EXPECT_EQ(classify({TcpFlags::kSyn | TcpFlags::kEce | TcpFlags::kCwr}), TcpFlagClass::Syn);  // RFC 3168, 6.1.1
 }
 
-TEST(TcpState, OnlyASynOpens) {
+TEST(TcpState, OnlyASynAloneIsOfItsClass) {
     for (int bits = 0; bits < 256; ++bits) {
         const TcpFlags flags{static_cast<uint8_t>(bits)};
         const bool expected = flags.has(TcpFlags::kSyn) && !flags.any(TcpFlags::kAck | TcpFlags::kRst | TcpFlags::kFin);
-        EXPECT_EQ(is_opener(flags), expected) << bits;
+        EXPECT_EQ(classify(flags) == TcpFlagClass::Syn, expected) << bits;
     }
 }
 
