@@ -25,9 +25,9 @@ struct [[gnu::may_alias]] FreeUnit {
 };
 
 // Two slots a connection, 60 % full when the table is. A bounded search would find room up to about 95 % (Fan et al. 2014, table 2, for
-// buckets of eight), but a table that works at 90 % has nearly half of its keys in their second bucket, which costs a line and a
-// mispredicted branch each: a look-up took 28 cycles there and 19 here. Nine bytes a connection are the price (docs/adr/0007). Four buckets
-// more, because in the smallest tables chance fills two buckets long before the others.
+// buckets of eight), but a table that has long worked at 90 % has more than a third of its keys in their second bucket, which costs each a
+// line and a mispredicted branch. The price is 2 * 8 * (1 / 0.6 - 1 / 0.9) = 9 bytes a connection (docs/adr/0010). Four buckets more,
+// because in the smallest tables chance fills two buckets long before the others.
 uint32_t buckets_for(uint32_t capacity) {
     const uint64_t slots = (uint64_t{capacity} * 2 * 5 + 2) / 3;
     return static_cast<uint32_t>((slots + Bucket::kSlots - 1) / Bucket::kSlots + 4);
@@ -196,9 +196,8 @@ uint64_t Table::hash_of(uint32_t unit, Direction direction) const noexcept {
 }
 
 // --- Units ---
-// A pair
-// is free, half used or used. Free pairs are a stack; the free halves of half-used pairs are a doubly linked one, so that a half can leave
-// it when its neighbour goes too and the pair is whole again. IPv4 takes halves first, which keeps pairs for IPv6.
+// A pair is free, half used or used. Free pairs are a stack; the free halves of half-used pairs are a doubly linked one, so that a half can
+// leave it when its neighbour goes too and the pair is whole again. IPv4 takes halves first, which keeps pairs for IPv6.
 
 uint32_t Table::fresh_pair() noexcept {
     const uint32_t unit = header_->high_water;

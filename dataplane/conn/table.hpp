@@ -11,7 +11,8 @@
 // bucket, compared whole by vector instructions, and its entry, which holds the exact key besides everything that is needed to translate.
 // docs/adr/0007 has the other layouts that were measured.
 //
-// Buckets are at most 60 % full, so that one key in thirty is in its second. Insertion tries a bounded number of moves and then says Full.
+// Slots are at most 60 % full: of a full table's keys one in fifty is in its second bucket, one in twelve after many have come and gone
+// (docs/adr/0010). Insertion tries a bounded number of moves and then says Full.
 #pragma once
 
 #include <array>
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "dataplane/base/check.hpp"
 #include "dataplane/base/cpu.hpp"
@@ -155,7 +157,7 @@ class Table {
     PENSTOCK_ALWAYS_INLINE uint64_t hash(const packet::FlowKey& key, IpFamily family) const noexcept {
         return family == IpFamily::V4 ? packet::v4_hash_of(key, mix_) : packet::v6_hash_of(key, mix_);
     }
-    // Starts loading the key's first bucket. All but one key in thirty are there.
+    // Starts loading the key's first bucket, where nearly all keys are.
     PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept { prefetch_read(&buckets_[first_bucket(hash)]); }
     // The units that the next few IPv4 connections will take, for who will insert them. A guess where halves are free.
     PENSTOCK_ALWAYS_INLINE void prefetch_units(uint32_t count) const noexcept;
@@ -264,10 +266,13 @@ class Table {
     [[nodiscard]] uint32_t fresh_pair() noexcept;
     [[nodiscard]] uint32_t next_life() noexcept { return header_->lives = (header_->lives + 1) & 0x7fff'ffff; }
 
-    PENSTOCK_ALWAYS_INLINE bool place(uint64_t hash, uint32_t reference) noexcept;
-    // A free slot in either of two buckets, made free by moving others where it must be; kNone where that takes too much.
-    PENSTOCK_ALWAYS_INLINE uint32_t free_slot(uint32_t bucket) const noexcept;
+    // Whether a slot of either bucket has the hash's tag.
     PENSTOCK_ALWAYS_INLINE bool has_tag(uint64_t hash) const noexcept;
+    // Into a free slot of the first bucket, else of the second, else into one that make_room() finds. False: there is none.
+    PENSTOCK_ALWAYS_INLINE bool place(uint64_t hash, uint32_t reference) noexcept;
+    // By number in the table, all buckets' slots counted through; kNone where the bucket is full.
+    PENSTOCK_ALWAYS_INLINE uint32_t free_slot(uint32_t bucket) const noexcept;
+    // A slot of either of two full buckets, made free by moving others; kNone where that takes too much.
     [[nodiscard]] PENSTOCK_NOINLINE uint32_t make_room(uint32_t first, uint32_t second) noexcept;
     void clear_slot(uint64_t hash, uint32_t reference) noexcept;
     PENSTOCK_ALWAYS_INLINE void set_state_byte(ConnectionIndex index, uint8_t state, CoarseTime now) noexcept;
@@ -386,7 +391,7 @@ PENSTOCK_ALWAYS_INLINE void Table::find_all(uint32_t count, KeyAt&& key_at, Hash
         } else if (kHasV6 ? holds(candidate[i], key_at(i)) : holds_v4(candidate[i], key_at(i))) [[likely]] {
             found_at(i) = {{candidate[i] >> 1}, static_cast<Direction>(candidate[i] & 1)};
         } else {
-            found_at(i) = find_slowly(key_at(i), hash_at(i));  // another key has this tag: one look-up in 2^28
+            found_at(i) = find_slowly(key_at(i), hash_at(i));  // another key has this tag: one look-up in 2^29
         }
     }
 }
