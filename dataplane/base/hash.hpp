@@ -38,8 +38,7 @@ struct SipState {
 };
 }  // namespace detail
 
-// SipHash-1-3 over whole 64-bit words. `length_bytes` enters the last block as the algorithm asks; keys here have a fixed length, so
-// it only separates domains (a client address from a flow key).
+// SipHash-1-3 over whole 64-bit words. Their number enters the last block as the algorithm asks.
 template <size_t kWords>
 [[nodiscard]] constexpr uint64_t siphash13(const HashKey& key, const std::array<uint64_t, kWords>& words) noexcept {
     detail::SipState s{key.k0 ^ 0x736f6d6570736575ULL, key.k1 ^ 0x646f72616e646f6dULL, key.k0 ^ 0x6c7967656e657261ULL,
@@ -63,7 +62,7 @@ template <size_t kWords>
 // A faster keyed hash for what is looked up once a packet: products of 64 x 64 bits, folded, with every input word blinded by a secret of
 // its own (the family of wyhash, but with six secret words in place of public constants). Two keys collide or not by the secret, which an
 // attacker neither knows nor sees the output of; table_test shows that collisions change with it. It is no pseudo-random function:
-// whatever leaves the gateway (ports, sequence numbers) is drawn with SipHash.
+// of what leaves the gateway only SNAT ports are drawn with it, a place in a keyed order at a time (nat/port_order.hpp).
 class KeyedMix {
  public:
     KeyedMix() = default;

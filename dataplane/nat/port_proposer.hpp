@@ -4,8 +4,8 @@
 //
 //   PoolKey --hash--> set of 16 tags (one line) --> pool (one line): key, cursor, live count, map or none
 //                                                                                            |
-//                          map: 1 bit a port known to be taken, 2 bits a block known to be full  only from as many live ports as it has
-//                          words
+//                          map: 1 bit a port known to be taken, 2 bits a block known to be full;
+//                               only from as many live ports as it has words
 //
 // Order. A pool goes round this worker's blocks of 64 ports, and through the ports of a block, in an order drawn from its keyed hash
 // (port_order.hpp), beginning at a random place (RFC 6056). A freed port rests until the cursor has gone round, while the endpoint may

@@ -3,8 +3,10 @@
 //
 //   SourceSearch search(ports, config, host, request);
 //   for (const Source* source = search.first(ports); source != nullptr; source = search.after_refusal(ports)) {
-//       if (insert(... reverse key to source->address, source->port ...) is done) { search.confirm(ports); return; }    // keep
-//       source->pool
+//       if (insert(... reverse key to source->address, source->port ...) is done) {
+//           search.confirm(ports);    // keep source->pool
+//           return;
+//       }
 //       // the reverse key is taken: try the next
 //   }
 //   drop(search.failure());

@@ -1,4 +1,4 @@
-// Stage 3: packets of known connections are tracked, translated and sent on their way, all in one pass: what it reads was prefetched by the
+// Stage 4: packets of known connections are tracked, translated and sent on their way, all in one pass: what it reads was prefetched by the
 // look-up, or lies in the cache as routes and counters do, so there is nothing to wait for between the steps.
 #pragma once
 

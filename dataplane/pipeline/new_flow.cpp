@@ -211,8 +211,8 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
     union Openings {
         std::array<Opening, limits::kBurstMax> at;
         Openings() noexcept {}
-    } openings_;
-    std::array<Opening, limits::kBurstMax>& openings = openings_.at;
+    } storage;
+    std::array<Opening, limits::kBurstMax>& openings = storage.at;
     uint32_t count = 0;
     for (uint32_t at = 0; at < misses.count; ++at) {
         const uint32_t i = misses.at[at];

@@ -1,5 +1,6 @@
-// Stage 4: rewrite addresses, ports and TTL of packets that have a connection, with their checksums. Both IP versions and both directions
-// are one body: the other direction's key is what the packet leaves with, and its checksum deltas are the inverses.
+// A packet that has a connection leaves: addresses, ports and TTL are rewritten with their checksums, then it is forwarded. Both IP
+// versions and both directions are one body: the other direction's key is what the packet leaves with, and its checksum deltas are the
+// inverses.
 #pragma once
 
 #include "dataplane/packet/rewrite.hpp"

@@ -1,4 +1,4 @@
-// Stage 7: every packet of a burst meets its verdict: it is sent, punted, handed on, held, or freed and counted. The only place where
+// Stage 6: every packet of a burst meets its verdict: it is sent, punted, handed on, held, or freed and counted. The only place where
 // packets leave a worker.
 #pragma once
 

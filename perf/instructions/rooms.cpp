@@ -20,6 +20,7 @@ namespace penstock::perf {
 namespace {
 
 constexpr uint32_t kCalls = 4'096;
+// Nine tenths of 2^14.
 constexpr uint32_t kHeld = 14'745;
 
 std::string region(const char* call, IpFamily family) {
@@ -42,7 +43,7 @@ conn::Connection connection_of(IpFamily family, uint32_t n) {
 }
 
 void count_table(IpFamily family) {
-    // Nine tenths full; an IPv6 connection takes two units.
+    // Nine tenths of its capacity are used; an IPv6 connection takes two units.
     const uint32_t capacity = kHeld / 9 * 10 * (family == IpFamily::V6 ? 2 : 1);
     const test::AlignedMemory memory(conn::Table::memory_needed(capacity));
     auto table = conn::Table::create(memory.span(), capacity, {1, 2});

@@ -23,7 +23,7 @@ constexpr double kAimNew = 600;
 // A million connections a second at 3 GHz.
 constexpr double kG14 = 3'000;
 
-// Fills an empty table to 90 % by first packets alone; cycles for each.
+// Fills an empty table to 90 % of its capacity by first packets alone; cycles for each.
 double fill(uint32_t capacity, Protocol protocol) {
     Gateway gateway(IpFamily::V4, capacity, cycles_per_second());
     Player player(gateway, limits::kBurstMax, cycles_per_second());
