@@ -213,7 +213,9 @@ class Table {
     [[nodiscard]] uint32_t capacity() const noexcept { return capacity_; }
     [[nodiscard]] uint32_t units_used() const noexcept { return __atomic_load_n(&header_->units_used, __ATOMIC_RELAXED); }
     // The share of slots that hold a key.
-    [[nodiscard]] double slots_used() const noexcept { return 2.0 * size() / (static_cast<double>(buckets_count_) * detail::Bucket::kSlots); }
+    [[nodiscard]] double slots_used() const noexcept {
+        return 2.0 * size() / (static_cast<double>(buckets_count_) * detail::Bucket::kSlots);
+    }
     // No unit from here on has ever been used: listing and aging may stop here. Never falls.
     [[nodiscard]] uint32_t high_water() const noexcept { return __atomic_load_n(&header_->high_water, __ATOMIC_ACQUIRE); }
     // Copies the connection that begins at `unit` (0 .. capacity-1) where there is one and it stayed the same while it was copied. False:
