@@ -1,5 +1,5 @@
 // A table full of connections, replaced at random until it has the shape of one that has worked for long: fresh tables flatter, because
-// cuckoo paths lengthen as a table ages.
+// ever more keys come to lie in their second bucket (docs/adr/0010).
 //
 // A Store is: Key; static key(number, direction); insert(slot, number); erase(slot, number); lookup<with state>(keys) -> hits. One that can
 // begin a burst before it ends the one before has expect(keys) and lookup_expected<with state>(keys).
