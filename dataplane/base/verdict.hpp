@@ -31,7 +31,8 @@ enum class Verdict : uint8_t {
     X(BadIpChecksum, "bad_ip_checksum", "the IPv4 header checksum is wrong")                                                        \
     X(BadL4Header, "bad_l4_header", "TCP or UDP header length contradicts the packet, or a port is 0")                              \
     X(BadL4Checksum, "bad_l4_checksum", "the TCP or UDP checksum is wrong (checked only before an answer is made from the packet)") \
-    X(MartianSource, "martian_source", "the source address is loopback, multicast, unspecified, or equal to the destination")       \
+    X(MartianSource, "martian_source",                                                                                              \
+      "the source address is loopback, multicast, unspecified, equal to the destination, or one of the gateway's own")              \
     X(Fragment, "fragment", "an IP fragment addressed to a Service; fragments are not translated yet")                              \
     X(TtlExpired, "ttl_expired", "TTL ran out at the gateway")                                                                      \
     X(MappedAddress, "mapped_address", "an IPv6 header holds an IPv4-mapped address (::ffff:0:0/96), which belongs on no wire")     \

@@ -1,8 +1,19 @@
 #include "dataplane/pipeline/admit.hpp"
 
+#include <algorithm>
+
 #include "dataplane/conn/tcp_state.hpp"
 
 namespace penstock::pipeline {
+namespace {
+
+// Forged, whoever sent it. With its source kept such a flow's reply would look like one to a translated flow, and each forged port would
+// keep one from being a SNAT port towards that endpoint.
+bool is_own_source(const nat::SnatConfig& snat, const IpAddr& source) noexcept {
+    return std::ranges::find(snat.addresses, source, &nat::SnatAddress::address) != snat.addresses.end();
+}
+
+}  // namespace
 
 Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed) noexcept {
     const auto drop = [&](DropReason reason) { return Admission{Admission::Kind::Drop, reason, frontend, nullptr}; };
@@ -45,6 +56,9 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
     }
     if (parsed.ttl <= 1) {
         return drop(DropReason::TtlExpired);
+    }
+    if (set.source == lb::SourceMode::Keep && is_own_source(*snapshot.snat, parsed.key.source)) {
+        return drop(DropReason::MartianSource);
     }
     return {Admission::Kind::Open, {}, frontend, &set};
 }

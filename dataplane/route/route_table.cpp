@@ -141,9 +141,14 @@ void RouteTable::add_routes() {
             hosts_v6.push_back({number_v6(neighbour.address), answer});
         }
     }
-    // Nothing is sent to everybody on a link (RFC 2644): the source that such an answer would follow is forged. Last, because Linux may
-    // list the broadcast address as a neighbour.
+    // Nothing is sent to everybody on a link (RFC 2644), nor on a wire to the gateway itself: the source that such an answer would follow
+    // is forged. Last, because Linux may list the broadcast address as a neighbour.
     for (const LocalAddress& local : addresses_) {
+        if (local.address.is_v4()) {
+            hosts_v4.push_back({number_v4(local.address), Intervals<uint32_t>::kNone});
+        } else {
+            hosts_v6.push_back({number_v6(local.address), Intervals<Uint128>::kNone});
+        }
         if (const std::optional<IpAddr> broadcast = directed_broadcast(local)) {
             hosts_v4.push_back({number_v4(*broadcast), Intervals<uint32_t>::kNone});
         }

@@ -180,5 +180,49 @@ TEST(SpoofedBroadcastSource, IsNeverSentTo) {
     EXPECT_EQ(reply.reason, DropReason::NoRoute);
 }
 
+// The gateway's own address as a source: the answer would look for the gateway on its own wire, and wait there for ARP.
+TEST(SpoofedOwnSource, IsNeverSentTo) {
+    VirtualGateway gateway;
+    TestService empty = web();
+    empty.name = "empty";
+    empty.frontends = {{kVip, 81}, {v6_on_link(9, 10), 81}};
+    empty.backends = {};
+    gateway.publish({web(), empty});
+    for (const IpAddr& own : {kUpAddress, kClusterAddress}) {
+        const Outcome answer = gateway.send(from_client().ipv4(own.to_string(), "80.11.12.10").tcp(40'000, 81, "S").build());
+        EXPECT_EQ(answer.verdict, Verdict::Drop) << own.to_string();
+        EXPECT_EQ(answer.reason, DropReason::NoRoute);
+        const Outcome forward = gateway.send(from_client().ipv4(own.to_string(), "80.11.12.10").tcp(40'000, 80, "S").build());
+        ASSERT_EQ(forward.verdict, Verdict::Transmit);
+        const Outcome reply = gateway.send(from_backend(key_of(forward.frame), "SA"), kCluster);
+        EXPECT_EQ(reply.verdict, Verdict::Drop);
+        EXPECT_EQ(reply.reason, DropReason::NoRoute);
+    }
+    for (const IpAddr& own : {kUpAddress6, kClusterAddress6}) {
+        const Outcome answer =
+            gateway.send(from_client().ipv6(own.to_string(), v6_on_link(9, 10).to_string()).tcp(40'000, 81, "S").build());
+        EXPECT_EQ(answer.verdict, Verdict::Drop) << own.to_string();
+        EXPECT_EQ(answer.reason, DropReason::NoRoute);
+    }
+}
+
+// Where one Service keeps the source and another translates it to the same endpoint, a forged SNAT address as the first one's client would
+// take the tuples that the second one's flows need: a thousand packets a minute against all its new clients.
+TEST(SpoofedOwnSource, TakesNoSnatPortsFromOthers_NAT003) {
+    VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {1024, 1087}});
+    TestService kept = web();
+    kept.name = "kept";
+    kept.frontends = {{kVip, 81}};
+    kept.source = lb::SourceMode::Keep;
+    gateway.publish({web(), kept});
+    for (uint16_t port = 1024; port <= 1087; ++port) {
+        const Outcome forged = gateway.send(from_client().ipv4(kClusterAddress.to_string(), "80.11.12.10").tcp(port, 81, "S").build());
+        EXPECT_EQ(forged.verdict, Verdict::Drop);
+        EXPECT_EQ(forged.reason, DropReason::MartianSource);
+    }
+    EXPECT_EQ(gateway.connections(), 0u);
+    EXPECT_EQ(gateway.send(segment("S").build()).verdict, Verdict::Transmit);
+}
+
 }  // namespace
 }  // namespace penstock::test
