@@ -201,6 +201,8 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options, st
     }
     auto impl = std::make_unique<Impl>();
     impl->options = std::move(options);
+    // An even number: in a table of an odd one, an IPv6 connection that gave up an IPv4 one for its room could still lack the last unit.
+    impl->options.connections_per_worker += impl->options.connections_per_worker % 2;
     const auto workers = static_cast<uint32_t>(impl->options.lcores.size());
     auto publisher = config::Publisher::create(workers, std::move(initial));
     if (!publisher) {
