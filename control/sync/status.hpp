@@ -1,0 +1,62 @@
+// What penstock-sync tells about itself at one moment, as plain values: the source, each gateway, the Events. /healthz, /readyz, /metrics
+// and `penstockctl get sync` are four renderings of it. Each part is copied from its own thread under a lock that is held for the copy.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/kube/source_status.hpp"
+#include "control/sync/latency_histogram.hpp"
+
+namespace penstock::sync {
+
+struct GatewayStatus {
+    std::string target;  // as --gateway named it
+    std::string name;    // as it called itself; "" before it did
+    bool connected = false;
+    std::string last_error;  // why it is not connected; "" while it is
+    // Since the gateway's thread last went round. It does so at least every ten seconds.
+    std::chrono::milliseconds heartbeat_age{0};
+    uint64_t desired_version = 0;  // the newest state worked out for it
+    uint64_t applied_version = 0;  // the newest one it said it applied; 0: none yet
+    // Since the oldest change that it has not applied was heard; 0: it has everything.
+    std::chrono::milliseconds lag{0};
+    std::optional<std::chrono::milliseconds> applied_age;  // since it last applied something from us
+    uint64_t changes_waiting = 0;                          // objects that changed and are not yet worked into a state
+    uint64_t services = 0;                                 // service ports in the state it applied
+    uint64_t refused = 0;                                  // of those that it did not take
+    uint64_t full_states = 0;                              // sent since start
+    uint64_t deltas = 0;
+    uint64_t audit_differences = 0;  // found and repaired by the periodic audit (APISYNC-021)
+    LatencyHistogram apply_latency;  // from an object's change being heard to the gateway's word that its workers use it
+};
+
+struct EventsStatus {
+    bool enabled = false;   // false: no cluster to tell, or it forbids Events
+    uint64_t posted = 0;    // new Events
+    uint64_t repeated = 0;  // Events whose count was raised
+    uint64_t waiting = 0;
+    uint64_t dropped_overflow = 0;   // the queue was full
+    uint64_t dropped_rate = 0;       // one object said too much (EVT-002)
+    uint64_t dropped_failed = 0;     // three tries, or refused for good
+    uint64_t dropped_forbidden = 0;  // while the API server forbids them
+};
+
+struct SyncReading {
+    std::string version;   // of penstock-sync
+    std::string identity;  // the source of its state versions: unique to the process
+    std::chrono::milliseconds uptime{0};
+    uint64_t resident_bytes = 0;
+    kube::SourceStatus source;
+    std::vector<GatewayStatus> gateways;  // in the order of --gateway
+    EventsStatus events;
+};
+
+// Any thread; takes locks only for as long as copying takes.
+using ReadSync = std::function<SyncReading()>;
+
+}  // namespace penstock::sync
