@@ -13,7 +13,7 @@ namespace {
 
 using Reactor = grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>;
 
-// Messages received but not yet answered. Beyond, reading pauses and the transport's flow control holds the sender back.
+// States received but not yet answered. Beyond, reading pauses and the transport's flow control holds the sender back.
 constexpr uint32_t kUnansweredMax = 16;
 
 // A call that ends before it begins.
@@ -59,10 +59,15 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
             finish_if_due();
             return;
         }
-        auto checked = from_proto(incoming_);
+        auto whole = parts_.add(incoming_);
+        if (!whole) {
+            log::get("rpc").warn("state stream of {}: {}", peer_, whole.error().what);
+            end(to_status(whole.error()));
+            return;
+        }
+        std::optional<CheckedMessage>& checked = *whole;
         if (!checked) {
-            log::get("rpc").warn("state stream of {}: {}", peer_, checked.error().what);
-            end(to_status(checked.error()));
+            read_next();
             return;
         }
         bool read_on = false;
@@ -163,6 +168,7 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
     const std::string peer_;
     std::shared_ptr<Stream> self_;
     v1::StateMessage incoming_;
+    StateParts parts_;  // of a state whose last part has not come; dies with the stream
 
     std::mutex mutex_;
     std::deque<v1::GatewayMessage> outgoing_;  // the first one is being written while writing_

@@ -22,13 +22,12 @@
 #include "control/rpc/auth.hpp"
 #include "control/rpc/config_service.hpp"
 #include "control/rpc/debug_service.hpp"
+#include "control/rpc/state_message.hpp"
 #include "control/rpc/status_service.hpp"
 
 namespace penstock::rpc {
 namespace {
 
-// A full state of a million endpoints takes about 50 MB; gRPC's own default of 4 MB would already refuse a large cluster.
-constexpr int kMessageBytesMax = 256 << 20;
 // A control plane that vanished without a word must not look connected for the two hours that TCP would take to notice.
 constexpr int kKeepaliveMs = 30'000;
 // Each status or debug call has a thread while it runs, and a listing runs as long as its reader likes. Who may only read must not be able

@@ -22,15 +22,105 @@ Result<StateVersion> version_from(const v1::StateVersion& message, const char* f
     return StateVersion{message.source(), message.version()};
 }
 
-// Fills the update's services and what is refused of them.
-void read_services(const google::protobuf::RepeatedPtrField<v1::Service>& messages, CheckedMessage& out) {
-    std::set<model::ServiceKey> seen;
+std::string text_of(const StateVersion& version) {
+    return std::to_string(version.number) + " of " + version.source;
+}
+
+}  // namespace
+
+Result<std::optional<CheckedMessage>> StateParts::add(const v1::StateMessage& part) {
+    auto last = Result<bool>(invalid("the message holds neither a full state nor a delta"));
+    switch (part.message_case()) {
+        case v1::StateMessage::kFull:
+            last = add_full(part.full());
+            break;
+        case v1::StateMessage::kDelta:
+            last = add_delta(part.delta());
+            break;
+        case v1::StateMessage::MESSAGE_NOT_SET:
+            break;
+    }
+    if (!last) {
+        return std::unexpected(std::move(last.error()));
+    }
+    unfinished_->bytes += part.ByteSizeLong();
+    if (unfinished_->bytes > state_bytes_max_) {
+        return fail(Errc::Exhausted, "version " + text_of(unfinished_->message.update.version) + ": its parts exceed " +
+                                         std::to_string(state_bytes_max_) + " bytes");
+    }
+    if (!*last) {
+        return std::nullopt;
+    }
+    std::optional<CheckedMessage> whole(std::move(unfinished_->message));
+    unfinished_.reset();
+    return whole;
+}
+
+// True where the part is the last one.
+Result<bool> StateParts::add_full(const v1::FullState& part) {
+    auto version = version_from(part.version(), "full.version");
+    if (!version) {
+        return std::unexpected(std::move(version.error()));
+    }
+    Status status = begin_or_continue(std::move(*version), std::nullopt);
+    if (status) {
+        status = read_services(part.services());
+    }
+    if (status && part.has_node_port_addresses()) {
+        status = read_node_ports(part.node_port_addresses());
+    }
+    return status ? Result<bool>(!part.more()) : std::unexpected(std::move(status.error()));
+}
+
+Result<bool> StateParts::add_delta(const v1::StateDelta& part) {
+    auto base = version_from(part.base(), "delta.base");
+    auto version = version_from(part.version(), "delta.version");
+    if (!base || !version) {
+        return std::unexpected(std::move(!base ? base.error() : version.error()));
+    }
+    if (version->source != base->source || version->number <= base->number) {
+        return invalid("delta.version: " + text_of(*version) + " does not follow " + text_of(*base));
+    }
+    Status status = begin_or_continue(std::move(*version), std::move(*base));
+    if (status) {
+        status = read_services(part.upsert());
+    }
+    if (status) {
+        status = read_removed(part.remove());
+    }
+    if (status && part.has_node_port_addresses()) {
+        status = read_node_ports(part.node_port_addresses());
+    }
+    return status ? Result<bool>(!part.more()) : std::unexpected(std::move(status.error()));
+}
+
+Status StateParts::begin_or_continue(StateVersion version, std::optional<StateVersion> base) {
+    if (!unfinished_) {
+        unfinished_.emplace();
+        unfinished_->message.update.version = std::move(version);
+        unfinished_->message.update.base = std::move(base);
+        return {};
+    }
+    const StateUpdate& begun = unfinished_->message.update;
+    if (version != begun.version || base != begun.base) {
+        return invalid("a part of version " + text_of(version) + " comes before the last part of version " + text_of(begun.version));
+    }
+    return {};
+}
+
+Status StateParts::read_services(const google::protobuf::RepeatedPtrField<v1::Service>& messages) {
+    auto& [out, bytes, named, given, removed] = *unfinished_;
+    out.update.services.reserve(out.update.services.size() + static_cast<size_t>(messages.size()));
     for (const auto& message : messages) {
         auto service = from_proto(message);
-        if (service && !seen.insert(service->key).second) {
-            service = invalid("service " + service->key.to_string() + ": is in this message twice; the first one counts");
+        if (service && !named.insert(service->key).second) {
+            service = invalid("service " + service->key.to_string() + ": is in this state twice; the first one counts");
         }
         if (service) {
+            if (removed.contains(service->key)) {
+                return invalid("delta: service " + service->key.to_string() + " is both given and removed");
+            }
+            given.insert(service->key);
             out.update.services.push_back(std::move(*service));
             continue;
         }
@@ -38,83 +128,36 @@ void read_services(const google::protobuf::RepeatedPtrField<v1::Service>& messag
         *result.mutable_key() = message.key();
         result.set_outcome(v1::ServiceResult::OUTCOME_REFUSED);
         result.set_why(service.error().what);
-        if (auto key = from_proto(message.key()); key && seen.insert(*key).second) {
+        if (auto key = from_proto(message.key()); key && named.insert(*key).second) {
             out.update.invalid.emplace_back(std::move(*key), service.error().what);
         }
     }
+    return {};
 }
 
-Status read_node_ports(const v1::NodePortAddresses& message, StateUpdate& update) {
+Status StateParts::read_removed(const google::protobuf::RepeatedPtrField<v1::ServiceKey>& messages) {
+    for (const auto& message : messages) {
+        auto key = from_proto(message);
+        if (!key) {
+            continue;  // what cannot be a key names nothing that is there
+        }
+        if (unfinished_->given.contains(*key)) {
+            return invalid("delta: service " + key->to_string() + " is both given and removed");
+        }
+        if (unfinished_->removed.insert(*key).second) {
+            unfinished_->message.update.removed.push_back(std::move(*key));
+        }
+    }
+    return {};
+}
+
+Status StateParts::read_node_ports(const v1::NodePortAddresses& message) {
     auto addresses = from_proto(message);
     if (!addresses) {
         return std::unexpected(std::move(addresses.error()));
     }
-    update.node_port_addresses = std::move(*addresses);
+    unfinished_->message.update.node_port_addresses = std::move(*addresses);
     return {};
-}
-
-Result<CheckedMessage> full_from(const v1::FullState& message) {
-    auto version = version_from(message.version(), "full.version");
-    if (!version) {
-        return std::unexpected(std::move(version.error()));
-    }
-    CheckedMessage out;
-    out.update.version = std::move(*version);
-    read_services(message.services(), out);
-    if (auto status = read_node_ports(message.node_port_addresses(), out.update); !status) {
-        return std::unexpected(std::move(status.error()));
-    }
-    return out;
-}
-
-Result<CheckedMessage> delta_from(const v1::StateDelta& message) {
-    auto base = version_from(message.base(), "delta.base");
-    auto version = version_from(message.version(), "delta.version");
-    if (!base || !version) {
-        return std::unexpected(std::move(!base ? base.error() : version.error()));
-    }
-    if (version->source != base->source || version->number <= base->number) {
-        return invalid("delta.version: " + std::to_string(version->number) + " of " + version->source + " does not follow " +
-                       std::to_string(base->number) + " of " + base->source);
-    }
-    CheckedMessage out;
-    out.update.version = std::move(*version);
-    out.update.base = std::move(*base);
-    read_services(message.upsert(), out);
-    std::set<model::ServiceKey> given;
-    for (const auto& service : out.update.services) {
-        given.insert(service.key);
-    }
-    for (const auto& in : message.remove()) {
-        auto key = from_proto(in);
-        if (!key) {
-            continue;  // what cannot be a key names nothing that is there
-        }
-        if (given.contains(*key)) {
-            return invalid("delta: service " + key->to_string() + " is both given and removed");
-        }
-        out.update.removed.push_back(std::move(*key));
-    }
-    if (message.has_node_port_addresses()) {
-        if (auto status = read_node_ports(message.node_port_addresses(), out.update); !status) {
-            return std::unexpected(std::move(status.error()));
-        }
-    }
-    return out;
-}
-
-}  // namespace
-
-Result<CheckedMessage> from_proto(const v1::StateMessage& message) {
-    switch (message.message_case()) {
-        case v1::StateMessage::kFull:
-            return full_from(message.full());
-        case v1::StateMessage::kDelta:
-            return delta_from(message.delta());
-        case v1::StateMessage::MESSAGE_NOT_SET:
-            break;
-    }
-    return invalid("the message holds neither a full state nor a delta");
 }
 
 v1::StateVersion to_proto(const StateVersion& version) {

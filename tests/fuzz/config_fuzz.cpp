@@ -74,26 +74,33 @@ void fuzz_state(const std::string& text) {
     if (!parser.ParseFromString(text, &message)) {
         return;
     }
-    const auto checked = rpc::from_proto(message);
-    if (!checked) {
-        PENSTOCK_CHECK(checked.error().code == Errc::InvalidArgument);
+    rpc::StateParts parts;
+    auto whole = parts.add(message);
+    if (whole && !*whole) {  // announces another part: the same once more, so that each service port is there twice
+        message.has_full() ? message.mutable_full()->clear_more() : message.mutable_delta()->clear_more();
+        whole = parts.add(message);
+    }
+    if (!whole) {
+        PENSTOCK_CHECK(whole.error().code == Errc::InvalidArgument);
         return;
     }
+    PENSTOCK_CHECK(*whole);
+    const rpc::CheckedMessage& checked = **whole;
     gateway::DesiredServices desired;
     const auto next_door = std::make_shared<const model::Service>(neighbour());
-    for (const auto& service : checked->update.services) {
+    for (const auto& service : checked.update.services) {
         const auto again = rpc::from_proto(rpc::to_proto(service));
         PENSTOCK_CHECK(again && *again == service);
         desired.emplace(service.key, std::make_shared<const model::Service>(service));
     }
-    for (const auto& refusal : checked->refused) {
+    for (const auto& refusal : checked.refused) {
         PENSTOCK_CHECK(refusal.outcome() == v1::ServiceResult::OUTCOME_REFUSED && !refusal.why().empty());
     }
     desired.insert_or_assign(next_door->key, next_door);
 
     // The neighbour is in force first; small tables, so that running out of them is reached.
     gateway::IdMap ids(4, 8);
-    const model::NodePortAddresses rule = checked->update.node_port_addresses.value_or(model::NodePortAddresses{});
+    const model::NodePortAddresses rule = checked.update.node_port_addresses.value_or(model::NodePortAddresses{});
     const std::vector<model::PortAddress> addresses = {{"pen0", IpAddr::v4(192, 0, 2, 1), 24, true}};
     const auto before = gateway::compile({{{next_door->key, next_door}}, rule, addresses}, {}, ids);
     PENSTOCK_CHECK(before);

@@ -23,6 +23,7 @@
 #include "control/rpc/auth.hpp"
 #include "control/rpc/convert.hpp"
 #include "control/rpc/errors.hpp"
+#include "control/rpc/state_message.hpp"
 #include "penstock/v1/config.grpc.pb.h"
 #include "penstock/v1/debug.grpc.pb.h"
 #include "penstock/v1/status.grpc.pb.h"
@@ -199,6 +200,61 @@ TEST_F(RpcServer, AnInvalidServiceIsAnsweredAndTheStreamGoesOn_GEN001) {
     EXPECT_EQ(answer.applied().services(0).key().name(), "broken");
     ASSERT_TRUE(stream->Write(delta(1, 2)));
     EXPECT_EQ(read(*stream).applied().version().version(), 2U);
+}
+
+TEST_F(RpcServer, PartsAreAppliedAndAnsweredAsOne_GEN007) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    grpc::ClientContext context;
+    set_deadline(context);
+    const auto stream = stub->SyncState(&context);
+    read(*stream);
+    for (int part = 0; part < 40; ++part) {  // more than states may be unanswered
+        auto message = full(1);
+        message.mutable_full()->add_services()->mutable_key()->set_name("broken");
+        message.mutable_full()->set_more(part != 39);
+        ASSERT_TRUE(stream->Write(message));
+    }
+    EXPECT_EQ(read(*stream).applied().services_size(), 40);
+    ASSERT_TRUE(stream->Write(delta(1, 2)));
+    EXPECT_EQ(read(*stream).applied().version().version(), 2U);
+}
+
+TEST_F(RpcServer, AStreamThatEndsBetweenPartsLeavesNothing) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    {
+        grpc::ClientContext context;
+        set_deadline(context);
+        const auto stream = stub->SyncState(&context);
+        read(*stream);
+        auto message = full(1);
+        message.mutable_full()->set_more(true);
+        ASSERT_TRUE(stream->Write(message));
+        stream->WritesDone();
+        EXPECT_TRUE(stream->Finish().ok());
+    }
+    grpc::ClientContext context;
+    set_deadline(context);
+    const auto stream = stub->SyncState(&context);
+    read(*stream);
+    ASSERT_TRUE(stream->Write(full(7)));
+    EXPECT_EQ(read(*stream).applied().version().version(), 7U);
+}
+
+TEST_F(RpcServer, AMessageTooLargeEndsTheStream) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    grpc::ClientContext context;
+    set_deadline(context);
+    const auto stream = stub->SyncState(&context);
+    read(*stream);
+    auto message = full(1);
+    message.mutable_full()->add_services()->add_source_ranges(std::string(kMessageBytesMax, '1'));
+    stream->Write(message);
+    v1::GatewayMessage nothing;
+    EXPECT_FALSE(stream->Read(&nothing));
+    EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
 TEST_F(RpcServer, BrokenProtocolEndsTheStreamWithTheRightCode) {

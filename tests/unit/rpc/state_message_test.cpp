@@ -37,6 +37,14 @@ v1::StateMessage delta(uint64_t base, uint64_t version) {
     name(*message.mutable_delta()->mutable_version(), "sync", version);
     return message;
 }
+// Of a state that travels in one part.
+Result<CheckedMessage> from_proto(const v1::StateMessage& message) {
+    auto checked = StateParts().add(message);
+    if (!checked) {
+        return std::unexpected(std::move(checked.error()));
+    }
+    return std::move(checked->value());
+}
 std::string refusal(const v1::StateMessage& message) {
     const auto checked = from_proto(message);
     EXPECT_FALSE(checked);
@@ -84,7 +92,7 @@ TEST(StateMessage, OfARepeatedKeyTheFirstCounts) {
     ASSERT_EQ(checked->update.services.size(), 1U);
     EXPECT_EQ(checked->update.services[0].sets[0].endpoints[0].port, 1);
     ASSERT_EQ(checked->refused.size(), 1U);
-    EXPECT_NE(checked->refused[0].why().find("is in this message twice"), std::string::npos);
+    EXPECT_NE(checked->refused[0].why().find("is in this state twice"), std::string::npos);
     EXPECT_TRUE(checked->update.invalid.empty()) << "the first one is valid";
 }
 
@@ -125,6 +133,87 @@ TEST(StateMessage, WhatBreaksTheProtocolIsAnError) {
     *message.mutable_delta()->add_upsert() = service("a");
     *message.mutable_delta()->add_remove() = service("a").key();
     EXPECT_NE(refusal(message).find("default/a/TCP is both given and removed"), std::string::npos);
+}
+
+v1::StateMessage with_more(v1::StateMessage message) {
+    message.has_full() ? message.mutable_full()->set_more(true) : message.mutable_delta()->set_more(true);
+    return message;
+}
+
+TEST(StateMessage, PartsAreOneState_GEN007) {
+    StateParts parts;
+    auto first = with_more(full({service("a"), service("bad", 70000)}));
+    first.mutable_full()->mutable_node_port_addresses()->set_primary_only(true);
+    EXPECT_FALSE(parts.add(first).value());
+    EXPECT_FALSE(parts.add(with_more(full({}))).value()) << "a part may be empty";
+    const auto whole = parts.add(full({service("b"), service("a", 9)})).value();
+    ASSERT_TRUE(whole);
+    ASSERT_EQ(whole->update.services.size(), 2U);
+    EXPECT_EQ(whole->update.services[0].key.name, "a");
+    EXPECT_EQ(whole->update.services[0].sets[0].endpoints[0].port, 8080) << "the first one counts, over all parts";
+    EXPECT_EQ(whole->update.services[1].key.name, "b");
+    EXPECT_EQ(whole->refused.size(), 2U);
+    EXPECT_EQ(whole->update.invalid.size(), 1U);
+    EXPECT_TRUE(whole->update.node_port_addresses->primary_only) << "no later part took it back";
+    // The next state starts from nothing.
+    const auto next = parts.add(delta(1, 2)).value();
+    ASSERT_TRUE(next);
+    EXPECT_TRUE(next->update.services.empty());
+    EXPECT_FALSE(next->update.node_port_addresses);
+}
+
+TEST(StateMessage, ADeltaMayHaveAnyNumberOfPartsToo) {
+    StateParts parts;
+    constexpr int kParts = 100;
+    constexpr int kEach = 100;
+    for (int part = 0; part < kParts; ++part) {
+        auto message = delta(1, 2);
+        for (int i = 0; i < kEach; ++i) {
+            const std::string number = std::to_string(part * kEach + i);
+            *message.mutable_delta()->add_upsert() = service("new-" + number);
+            *message.mutable_delta()->add_remove() = service("old-" + number).key();
+        }
+        const bool is_last = part + 1 == kParts;
+        const auto whole = parts.add(is_last ? message : with_more(message)).value();
+        ASSERT_EQ(whole.has_value(), is_last);
+        if (whole) {
+            EXPECT_EQ(whole->update.services.size(), size_t{kParts * kEach});
+            EXPECT_EQ(whole->update.removed.size(), size_t{kParts * kEach});
+        }
+    }
+}
+
+TEST(StateMessage, PartsThatDoNotBelongTogetherAreAnError) {
+    const auto refusal_after = [](const v1::StateMessage& first, const v1::StateMessage& second) {
+        StateParts parts;
+        EXPECT_FALSE(parts.add(with_more(first)).value());
+        const auto refused = parts.add(second);
+        EXPECT_EQ(refused.error().code, Errc::InvalidArgument);
+        return refused.error().what;
+    };
+    auto other = full({});
+    other.mutable_full()->mutable_version()->set_version(2);
+    EXPECT_EQ(refusal_after(full({}), other), "a part of version 2 of sync comes before the last part of version 1 of sync");
+    EXPECT_NE(refusal_after(delta(1, 3), delta(2, 3)).find("before the last part"), std::string::npos);
+    auto same_version = full({});
+    same_version.mutable_full()->mutable_version()->set_version(2);
+    EXPECT_NE(refusal_after(delta(1, 2), same_version).find("before the last part"), std::string::npos);
+    auto give = delta(1, 2);
+    *give.mutable_delta()->add_upsert() = service("a");
+    auto take = delta(1, 2);
+    *take.mutable_delta()->add_remove() = service("a").key();
+    EXPECT_NE(refusal_after(give, take).find("default/a/TCP is both given and removed"), std::string::npos);
+    EXPECT_NE(refusal_after(take, give).find("default/a/TCP is both given and removed"), std::string::npos);
+}
+
+TEST(StateMessage, WhatAnUnfinishedStateMayHoldIsBounded) {
+    const auto part = with_more(full({service("a")}));
+    StateParts parts(part.ByteSizeLong() * 2);
+    EXPECT_TRUE(parts.add(part));
+    EXPECT_TRUE(parts.add(part));
+    const auto refused = parts.add(part);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::Exhausted);
 }
 
 TEST(StateMessage, OutcomesKeepKindAndReason) {
