@@ -1,0 +1,44 @@
+// Certificates made on the spot, so that a test holds every kind it needs: an authority of its own, server names, expired ones, client
+// keys. No file, no fixed key, nothing that runs out one day.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace penstock::test {
+
+struct Issued {
+    std::string certificate;  // PEM
+    std::string key;          // PEM, PKCS #8, no password
+};
+
+struct CertificateRequest {
+    std::string common_name = "penstock-test";
+    std::vector<std::string> dns_names;
+    std::vector<std::string> addresses;
+    std::vector<std::string> organizations;  // groups, where the API server reads it as a user
+    bool is_expired = false;
+    bool is_rsa = false;  // else EC P-256
+};
+
+class CertificateAuthority {
+ public:
+    explicit CertificateAuthority(const std::string& name = "penstock-test-ca");
+    ~CertificateAuthority();
+    CertificateAuthority(CertificateAuthority&&) noexcept;
+
+    [[nodiscard]] Issued issue(const CertificateRequest& request) const;
+    // For 127.0.0.1 and localhost.
+    [[nodiscard]] Issued issue_loopback() const;
+    [[nodiscard]] const std::string& pem() const;
+
+ private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+// The same key, protected by a password.
+[[nodiscard]] std::string encrypted_key(const std::string& key, const std::string& password);
+
+}  // namespace penstock::test
