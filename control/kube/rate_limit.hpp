@@ -31,6 +31,9 @@ class RateLimit {
         return true;
     }
 
+    // Nothing is owed any more: one that has never been used would answer the same.
+    [[nodiscard]] constexpr bool is_full(Time now) const { return full_at_ <= now; }
+
  private:
     Duration interval_;
     uint32_t burst_;

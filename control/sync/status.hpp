@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "control/kube/events_status.hpp"
 #include "control/kube/source_status.hpp"
 #include "control/sync/latency_histogram.hpp"
 
@@ -35,17 +36,6 @@ struct GatewayStatus {
     LatencyHistogram apply_latency;  // from an object's change being heard to the gateway's word that its workers use it
 };
 
-struct EventsStatus {
-    bool enabled = false;   // false: no cluster to tell, or it forbids Events
-    uint64_t posted = 0;    // new Events
-    uint64_t repeated = 0;  // Events whose count was raised
-    uint64_t waiting = 0;
-    uint64_t dropped_overflow = 0;   // the queue was full
-    uint64_t dropped_rate = 0;       // one object said too much (EVT-002)
-    uint64_t dropped_failed = 0;     // three tries, or refused for good
-    uint64_t dropped_forbidden = 0;  // while the API server forbids them
-};
-
 struct SyncReading {
     std::string version;   // of penstock-sync
     std::string identity;  // the source of its state versions: unique to the process
@@ -53,7 +43,7 @@ struct SyncReading {
     uint64_t resident_bytes = 0;
     kube::SourceStatus source;
     std::vector<GatewayStatus> gateways;  // in the order of --gateway
-    EventsStatus events;
+    kube::EventsStatus events;
 };
 
 // Any thread; takes locks only for as long as copying takes.

@@ -1,0 +1,59 @@
+// A Transport that keeps what it was asked for, and answers when the test says so.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "control/kube/transport.hpp"
+
+namespace penstock::kube::test {
+
+class FakeTransport final : public Transport {
+ public:
+    struct Open {
+        RequestId id;
+        Request request;
+        ResponseHandler* handler = nullptr;
+    };
+
+    RequestId start(Request request, ResponseHandler& handler) override {
+        const RequestId id{next_id_++};
+        started.push_back(request);
+        open.push_back({id, std::move(request), &handler});
+        return id;
+    }
+    void cancel(RequestId id) override {
+        std::erase_if(open, [id](const Open& each) { return each.id == id; });
+    }
+    void credentials_rejected() override { ++rejected; }
+
+    // The oldest open request gets its whole answer.
+    void answer(int status, std::string_view body = "{}", std::optional<std::chrono::seconds> retry_after = std::nullopt) {
+        ASSERT_FALSE(open.empty()) << "nothing was asked";
+        ResponseHandler& handler = *take().handler;
+        handler.on_head({.status = status, .retry_after = retry_after, .content_type = "application/json"});
+        handler.on_body(body);
+        handler.on_end(std::nullopt);
+    }
+    void fail(TransportError::Kind kind, std::string what) {
+        ASSERT_FALSE(open.empty()) << "nothing was asked";
+        take().handler->on_end(TransportError{kind, std::move(what)});
+    }
+
+    std::vector<Request> started;  // all, in order
+    std::vector<Open> open;        // without an answer yet
+    int rejected = 0;
+
+ private:
+    Open take() {
+        Open oldest = std::move(open.front());
+        open.erase(open.begin());
+        return oldest;
+    }
+    uint64_t next_id_ = 1;
+};
+
+}  // namespace penstock::kube::test
