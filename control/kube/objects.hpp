@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "control/kube/object_id.hpp"
+
 namespace penstock::kube {
 
 struct ObjectMeta {
@@ -113,13 +115,6 @@ struct Node {
     bool ready = true;                   // the Ready condition is not False or Unknown
     bool unschedulable = false;
     bool operator==(const Node&) const = default;
-};
-
-// Identity of an object inside its kind.
-struct ObjectName {
-    std::string namespace_name;
-    std::string name;
-    auto operator<=>(const ObjectName&) const = default;
 };
 
 // Everything known at one moment, as either source left it. The input of semantics.

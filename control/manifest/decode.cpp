@@ -7,23 +7,6 @@
 
 namespace penstock::manifest {
 
-const char* to_string(ObjectKind kind) noexcept {
-    switch (kind) {
-        case ObjectKind::Service:
-            return "Service";
-        case ObjectKind::EndpointSlice:
-            return "EndpointSlice";
-        case ObjectKind::Node:
-            return "Node";
-    }
-    return "object";
-}
-
-std::string ObjectId::to_string() const {
-    const std::string prefix = std::string(manifest::to_string(kind)) + " ";
-    return kind == ObjectKind::Node ? prefix + name.name : prefix + name.namespace_name + "/" + name.name;
-}
-
 std::string Problem::to_string() const {
     return file + (line == 0 ? "" : ":" + std::to_string(line)) + ": " + (object.empty() ? "" : object + ": ") + rule;
 }

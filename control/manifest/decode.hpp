@@ -17,16 +17,8 @@
 
 namespace penstock::manifest {
 
-enum class ObjectKind : uint8_t { Service, EndpointSlice, Node };
-[[nodiscard]] const char* to_string(ObjectKind kind) noexcept;
-
-struct ObjectId {
-    ObjectKind kind = ObjectKind::Service;
-    kube::ObjectName name;
-    auto operator<=>(const ObjectId&) const = default;
-    // "Service default/web", "Node edge-1".
-    [[nodiscard]] std::string to_string() const;
-};
+using kube::ObjectId;
+using kube::ObjectKind;
 
 using Object = std::variant<kube::Service, kube::EndpointSlice, kube::Node>;
 

@@ -1,0 +1,28 @@
+// Which object is meant: its kind, namespace and name. Pure values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace penstock::kube {
+
+// The kinds that Penstock reads. Endpoints of the core group stand in for EndpointSlices where a server has none (EP-001).
+enum class ObjectKind : uint8_t { Service, EndpointSlice, Endpoints, Node };
+[[nodiscard]] const char* to_string(ObjectKind kind) noexcept;
+
+// Identity of an object inside its kind.
+struct ObjectName {
+    std::string namespace_name;  // "" for cluster-scoped objects
+    std::string name;
+    auto operator<=>(const ObjectName&) const = default;
+};
+
+struct ObjectId {
+    ObjectKind kind = ObjectKind::Service;
+    ObjectName name;
+    auto operator<=>(const ObjectId&) const = default;
+    // "Service default/web", "Node edge-1".
+    [[nodiscard]] std::string to_string() const;
+};
+
+}  // namespace penstock::kube
