@@ -1,0 +1,1 @@
+"""Real Kubernetes API servers on this machine: builds them, runs them with etcd, drives them with kubectl."""
