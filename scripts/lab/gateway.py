@@ -17,6 +17,7 @@ class Gateway:
         self.socket = run.file("penstockd.sock")
         self.state_file = run.file("last-good.pb")
         self.more_options = []  # of penstockd
+        self.wrap_sync = []  # words that start penstock-sync: unshare and the like
         self.daemon = self.sync = None
 
     # What a person would type to reach this gateway.
@@ -52,12 +53,17 @@ class Gateway:
     def start_sync(self, manifests):
         self.sync = self._network.start("gateway", self.sync_words(manifests), "penstock-sync.log")
 
-    def until_served(self, services):
+    def start_sync_of_cluster(self, *options, env=None):
+        """penstock-sync on the host itself, where an API server on 127.0.0.1 is: this gateway it reaches by a Unix socket."""
+        words = [*self.wrap_sync, self.program("penstock-sync"), "--gateway", self.address, "--allowed-external-cidrs", ALLOWED_EXTERNAL_CIDRS, *options]
+        self.sync = self._run.spawn(words, "penstock-sync.log", env)
+
+    def until_served(self, services, patience_s=15):
         """Waits until each of these service ports has a frontend and a backend."""
         def served():
             known = self.services()
             return all(known.get(key, {}).get("listening") for key in services)
-        self._until(f"{', '.join(sorted(services))} served", served, self.sync, "penstock-sync.log")
+        self._until(f"{', '.join(sorted(services))} served", served, self.sync, "penstock-sync.log", patience_s)
 
     def ctl(self, *words, timeout_s=10):
         return subprocess.run([self.program("penstockctl"), "--gateway", self.address, *words], capture_output=True, text=True,

@@ -21,6 +21,7 @@ http {{
         default_type text/plain;
         add_header X-Backend {name} always;
         location = / {{ return 200 "{name}\\n"; }}
+        location = /server {{ return 200 "$server_addr\n"; }}
         location = /client {{ return 200 "$remote_addr\\n"; }}
         location /files/ {{ alias {files}/; sendfile on; }}
         location /slow/ {{ alias {files}/; limit_rate 2m; }}

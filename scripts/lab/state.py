@@ -58,6 +58,13 @@ class Run:
     def kept(self):
         return os.path.exists(self.file("kept"))
 
+    def spawn(self, words, log, env=None):
+        """A process outside all namespaces, in a session of its own; its number is only good together with the moment it started at."""
+        with open(self.file(log), "ab") as output:
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, env=env)
+        self.record("process", pid=process.pid, started=_started(process.pid))
+        return process
+
     def reserve_hugepages(self, megabytes):
         """Adds 2 MB pages until so many are free, and writes down how many were added. False where the machine has no room or no right."""
         free = int(_meminfo("HugePages_Free") or 0)
@@ -79,7 +86,8 @@ class Run:
     def undo(self):
         """Gives everything back. Safe to repeat, and safe when only half of it was ever taken."""
         namespaces = [entry["name"] for entry in self.recorded("netns")]
-        _end_processes([pid for name in namespaces for pid in pids_in(name)])
+        _end_processes([pid for name in namespaces for pid in pids_in(name)]
+                       + [entry["pid"] for entry in self.recorded("process") if _started(entry["pid"]) == entry["started"] is not None])
         for name in namespaces:
             _remove_port_locks(name)
             subprocess.run(["ip", "netns", "delete", name], stderr=subprocess.DEVNULL)
@@ -129,6 +137,15 @@ def pids_in(namespace):
     """Processes inside a namespace of ours: we started them, or they were started by someone inside."""
     listed = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True)
     return [int(pid) for pid in listed.stdout.split()]
+
+
+def _started(pid):
+    """In clock ticks since boot; None for one that is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return int(stat.read().rsplit(")", 1)[1].split()[19])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def _remove_port_locks(namespace):

@@ -1,0 +1,252 @@
+"""A Kubernetes control plane on 127.0.0.1: etcd, kube-apiserver and what belongs to them, of one run (lab.state), which ends them.
+
+No kubelet and no controller: slices are written by whoever tests, so that they are exactly what a case is about. Everything is given by the
+moment: ports, certificates, tokens. The API server can be killed, restarted where it was, and made to forget its past.
+"""
+import base64
+import glob
+import http.client
+import json
+import os
+import secrets
+import shlex
+import socket
+import ssl
+import subprocess
+import time
+
+from .kubectl import Kubectl
+
+SYNC_USER = "penstock-sync"
+STRANGER = "stranger"  # a user whom nobody gave a right
+SERVICE_RANGES = "10.96.0.0/16,fd00:96::/112"
+# A cold start takes 5 s alone, and tens of them on two cores that compile something.
+PATIENCE_S = 180
+
+
+class Cluster:
+    def __init__(self, run, server):
+        self._run, self.server = run, server
+        self.version = server.version
+        self.server_version = ".".join(map(str, self.version))
+        self.directory = run.file("cluster")
+        os.mkdir(self.directory)
+        self.port, self._etcd_port, self._etcd_peer_port = free_ports(3)
+        self.url = f"https://127.0.0.1:{self.port}"
+        self.tokens = {user: secrets.token_hex(16) for user in ("admin", SYNC_USER, STRANGER)}
+        self.api_server = self.etcd = None
+        self.rbac = []  # the objects of docs/deploy/rbac.yaml
+        self.admin = Kubectl(server.program("kubectl"), self.file("admin.kubeconfig"), self.file("kubectl-cache"))
+
+    def file(self, name):
+        return os.path.join(self.directory, name)
+
+    def start(self):
+        self._make_certificates()
+        self.write_tokens()
+        self.write_kubeconfig("admin", {"token": self.tokens["admin"]})
+        self.write_kubeconfig("sync", {"token": self.tokens[SYNC_USER]})
+        self._start_etcd()
+        self.start_api_server()
+        self.create_node("edge-1", "10.80.2.1")
+
+    # The API server's life.
+
+    def start_api_server(self):
+        self.api_server = self._run.spawn(self._api_server_words(), "kube-apiserver.log")
+        self._until("the API server is ready", self.is_ready, self.api_server, "kube-apiserver.log")
+
+    def kill_api_server(self):
+        """As a crash does: nobody is told, and connections end by the kernel's RST."""
+        self.api_server.kill()
+        self.api_server.wait()
+
+    def restart_api_server(self):
+        if self.api_server.poll() is None:
+            self.kill_api_server()
+        self.start_api_server()
+
+    def clear(self, namespace):
+        """Empties a namespace. Without controllers nobody deletes what is in it, and its external IPs are wanted again."""
+        if self.api_server.poll() is not None:
+            self.start_api_server()
+        self.admin("delete", "service,endpointslice", "--all", "-n", namespace, "--wait=false")
+
+    def is_ready(self):
+        try:
+            return self.request("GET", "/readyz")[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def forget_the_past(self):
+        """Compacts etcd up to now: no watch can be resumed from before."""
+        revision = self._etcd("range", {"key": _text64("/"), "limit": "1"})["header"]["revision"]
+        self._etcd("compaction", {"revision": revision, "physical": True})
+        return int(revision)
+
+    # Who may come in.
+
+    def write_tokens(self):
+        """The API server reads them as it starts."""
+        groups = {"admin": "system:masters"}
+        with open(self.file("tokens.csv"), "w") as file:
+            for user, token in self.tokens.items():
+                file.write(f'{token},{user},{user}-uid,"{groups.get(user, "")}"\n')
+
+    def new_token(self, user):
+        self.tokens[user] = secrets.token_hex(16)
+        self.write_tokens()
+        return self.tokens[user]
+
+    def write_kubeconfig(self, name, user, **cluster):
+        """NAME.kubeconfig. JSON, which is YAML too. Entries of the user as kubeconfig calls them: token, tokenFile, client-certificate."""
+        cluster = {"server": self.url, "certificate-authority": self.file("ca.crt"), **cluster}
+        document = {"apiVersion": "v1", "kind": "Config", "current-context": "test",
+                    "clusters": [{"name": "test", "cluster": cluster}], "users": [{"name": "test", "user": user}],
+                    "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}]}
+        path = self.file(f"{name}.kubeconfig")
+        with open(path, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            json.dump(document, file, indent=1)
+        return path
+
+    def base64_of(self, name):
+        with open(self.file(name), "rb") as file:
+            return base64.b64encode(file.read()).decode()
+
+    def grant(self, path):
+        """Applies the shipped roles, and binds their ClusterRole to the token user too, as its ServiceAccount is bound to it."""
+        self.admin("apply", "-f", path)
+        self.rbac = json.loads(self.admin("create", "--dry-run=client", "-o", "json", "-f", path))["items"]
+        role = next(entry["metadata"]["name"] for entry in self.rbac if entry["kind"] == "ClusterRole")
+        self.admin("create", "clusterrolebinding", f"{SYNC_USER}-user", f"--clusterrole={role}", f"--user={SYNC_USER}")
+
+    def service_account_token(self, namespace, name):
+        """From the TokenRequest API, which is older than kubectl's word for it."""
+        status, answer = self.request("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
+                                      {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})
+        if status != 201:
+            raise RuntimeError(f"token of {namespace}/{name}: HTTP {status} {answer}")
+        return answer["status"]["token"]
+
+    def rules_of(self, token, namespace):
+        """{(group, resource, verb, name or "")} and {(URL, verb)}: what this token may do in a namespace, by the API server's own account."""
+        status, answer = self.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", {
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}, token=token)
+        if status != 201:
+            raise RuntimeError(f"SelfSubjectRulesReview: HTTP {status} {answer}")
+        resources = {(group, resource, verb, name) for rule in answer["status"]["resourceRules"] for group in rule.get("apiGroups") or [""]
+                     for resource in rule.get("resources") or [] for verb in rule["verbs"] for name in rule.get("resourceNames") or [""]}
+        urls = {(url, verb) for rule in answer["status"]["nonResourceRules"] for url in rule.get("nonResourceURLs") or [] for verb in rule["verbs"]}
+        return resources, urls
+
+    # Asking it, where kubectl is too slow, too new or too old.
+
+    def request(self, method, path, body=None, token=None, kind="application/json", timeout_s=30):
+        """(HTTP status, decoded JSON or text)"""
+        context = ssl.create_default_context(cafile=self.file("ca.crt"))
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=timeout_s)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body),
+                               {"Authorization": f"Bearer {token or self.tokens['admin']}", "Content-Type": kind})
+            response = connection.getresponse()
+            text = response.read().decode()
+            return response.status, json.loads(text) if text.startswith("{") else text
+        finally:
+            connection.close()
+
+    def patch_status(self, namespace, service, status):
+        """As a cloud's load balancer controller does. kubectl has --subresource only since 1.24."""
+        code, answer = self.request("PATCH", f"/api/v1/namespaces/{namespace}/services/{service}/status", {"status": status},
+                                    kind="application/merge-patch+json")
+        if code != 200:
+            raise RuntimeError(f"status of {namespace}/{service}: HTTP {code} {answer}")
+
+    def create_node(self, name, address):
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}
+        code, answer = self.request("POST", "/api/v1/nodes", node)
+        if code != 201:
+            raise RuntimeError(f"node {name}: HTTP {code} {answer}")
+        self.request("PATCH", f"/api/v1/nodes/{name}/status", {"status": {"addresses": [{"type": "InternalIP", "address": address}]}},
+                     kind="application/merge-patch+json")
+
+    # How it is started.
+
+    def _start_etcd(self):
+        client, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._etcd_peer_port}"
+        words = [self.server.program("etcd"), "--name", "test", "--data-dir", self.file("etcd"), "--listen-client-urls", client,
+                 "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+                 "--initial-cluster", f"test={peer}", "--auto-compaction-retention", "0", "--unsafe-no-fsync"]
+        helped = subprocess.run([words[0], "--help"], capture_output=True, text=True, timeout=30)
+        if "unsafe-no-fsync" not in helped.stdout + helped.stderr:
+            words.remove("--unsafe-no-fsync")
+        # It takes its flags from the environment too, and a stray one would win over none.
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("ETCD_")}
+        self.etcd = self._run.spawn(words, "etcd.log", clean)
+        self._until("etcd answers", self._etcd_answers, self.etcd, "etcd.log")
+
+    def _etcd_answers(self):
+        try:
+            return "header" in self._etcd("range", {"key": _text64("/"), "limit": "1"})
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def _etcd(self, operation, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self._etcd_port, timeout=30)
+        try:
+            connection.request("POST", f"/v3/kv/{operation}", json.dumps(body))
+            return json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+
+    def _api_server_words(self):
+        words = [self.server.program("kube-apiserver"), "--bind-address=127.0.0.1", f"--secure-port={self.port}",
+                 f"--etcd-servers=http://127.0.0.1:{self._etcd_port}", "--etcd-compaction-interval=0",  # the past goes when a case says so
+                 f"--service-cluster-ip-range={SERVICE_RANGES if self.version >= (1, 21) else SERVICE_RANGES.split(',')[0]}",
+                 f"--tls-cert-file={self.file('server.crt')}", f"--tls-private-key-file={self.file('server.key')}",
+                 f"--cert-dir={self.file('certificates')}", f"--client-ca-file={self.file('ca.crt')}",
+                 f"--token-auth-file={self.file('tokens.csv')}", "--authorization-mode=RBAC",
+                 f"--service-account-key-file={self.file('accounts.pub')}", f"--service-account-signing-key-file={self.file('accounts.key')}",
+                 "--service-account-issuer=https://kubernetes.default.svc", "--disable-admission-plugins=ServiceAccount",
+                 "--endpoint-reconciler-type=none", "--profiling=false"]
+        if self.version < (1, 21):
+            words.append("--feature-gates=ServiceTopology=true,SCTPSupport=true")
+        return words
+
+    def _make_certificates(self):
+        """An authority, the server's certificate for 127.0.0.1, a user's certificate, and the keys that sign ServiceAccount tokens."""
+        names = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"
+        for words in (
+                "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test-ca -keyout ca.key -out ca.crt",
+                f"req -newkey rsa:2048 -nodes -subj /CN=kube-apiserver -addext {names} -keyout server.key -out server.csr",
+                "x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -copy_extensions copyall -out server.crt",
+                f"req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN={SYNC_USER} -keyout sync.key -out sync.csr",
+                "x509 -req -in sync.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -out sync.crt",
+                "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out accounts.key",
+                "pkey -in accounts.key -pubout -out accounts.pub"):
+            done = subprocess.run(["openssl", *shlex.split(words)], cwd=self.directory, capture_output=True, text=True, timeout=60)
+            if done.returncode != 0:
+                raise RuntimeError(f"openssl {words}: {done.stderr.strip()}")
+        for key in glob.glob(self.file("*.key")):
+            os.chmod(key, 0o600)
+
+    def _until(self, what, condition, process, log):
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            if process.poll() is not None or time.monotonic() > deadline:
+                ended = f"it ended with {process.returncode}" if process.poll() is not None else f"not within {PATIENCE_S} s"
+                with open(self._run.file(log), errors="replace") as file:
+                    raise RuntimeError(f"waiting until {what}: {ended}\n{''.join(file.readlines()[-15:])}")
+            time.sleep(0.1)
+
+
+def free_ports(count):
+    """Kept bound until all are found. Whoever takes one before its server does makes that server end with an error, which is shown."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [server.getsockname()[1] for server in sockets]
+    for server in sockets:
+        server.close()
+    return ports
+
+
+def _text64(text):
+    return base64.b64encode(text.encode()).decode()
