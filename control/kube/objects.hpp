@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "control/kube/endpoint_address.hpp"
+#include "control/kube/interned.hpp"
 #include "control/kube/object_id.hpp"
 
 namespace penstock::kube {
@@ -81,16 +83,17 @@ struct EndpointPort {
     bool operator==(const EndpointPort&) const = default;
 };
 
+// A cluster has hundreds of thousands, so each field costs little: what repeats is shared. Whatever is behind the first of `addresses` and
+// the hostname have no reader.
 struct Endpoint {
-    std::vector<std::string> addresses;
+    EndpointAddress address;
     std::optional<bool> ready;  // null kept apart from false (EP-010)
     std::optional<bool> serving;
     std::optional<bool> terminating;
-    std::string node_name;
-    std::string zone;
-    std::string hostname;
-    std::vector<std::string> hints_for_zones;
-    std::vector<std::string> hints_for_nodes;
+    InternedText node_name;
+    InternedText zone;
+    InternedTexts hints_for_zones;
+    InternedTexts hints_for_nodes;
     bool operator==(const Endpoint&) const = default;
 };
 

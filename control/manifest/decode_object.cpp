@@ -95,13 +95,13 @@ std::vector<std::string> names_of(const std::vector<Fields>& entries) {
 kube::Endpoint decode_endpoint(const Fields& endpoint, bool beta) {
     const Fields conditions = endpoint.mapping("conditions");
     const Fields hints = endpoint.mapping("hints");
-    kube::Endpoint result{.addresses = endpoint.texts("addresses"),
+    const std::vector<std::string> addresses = endpoint.texts("addresses");
+    kube::Endpoint result{.address = addresses.empty() ? kube::EndpointAddress() : kube::EndpointAddress(addresses.front()),
                           .ready = conditions.boolean("ready"),
                           .serving = conditions.boolean("serving"),
                           .terminating = conditions.boolean("terminating"),
                           .node_name = endpoint.text("nodeName"),
                           .zone = endpoint.text("zone"),
-                          .hostname = endpoint.text("hostname"),
                           .hints_for_zones = names_of(hints.mappings("forZones")),
                           .hints_for_nodes = names_of(hints.mappings("forNodes"))};
     if (beta) {

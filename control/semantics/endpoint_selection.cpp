@@ -37,13 +37,14 @@ std::optional<L4Port> port_number_in(const NamedSlice& slice, const std::string&
 
 // addresses[0] and no other (EP-005).
 std::optional<IpAddr> address_of(const kube::Endpoint& endpoint, IpFamily family, const NamedSlice& slice, Notices& notices) {
-    if (endpoint.addresses.empty()) {
+    if (endpoint.address.is_absent()) {
         notices.warn(reason::kInvalidEndpointAddress, in_slice(slice) + "an endpoint has no address");
         return std::nullopt;
     }
-    const auto address = IpAddr::parse(endpoint.addresses.front());
+    const std::optional<IpAddr>& address = endpoint.address.ip();
     if (!address) {
-        notices.warn(reason::kInvalidEndpointAddress, in_slice(slice) + printable(address.error().what, 2 * kShownCharsMax));
+        const std::string why = IpAddr::parse(endpoint.address.bad_text()).error().what;
+        notices.warn(reason::kInvalidEndpointAddress, in_slice(slice) + printable(why, 2 * kShownCharsMax));
         return std::nullopt;
     }
     if (address->family() != family) {

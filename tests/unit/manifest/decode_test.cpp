@@ -131,14 +131,14 @@ endpoints:
     EXPECT_EQ(slice.address_type, "IPv4");
     EXPECT_EQ(slice.ports, (std::vector<kube::EndpointPort>{{"http", "TCP", 9376}, {"", "TCP", std::nullopt}}));
     ASSERT_EQ(slice.endpoints.size(), 2u);
-    const kube::Endpoint first{.addresses = {"10.80.2.11"},
+    const kube::Endpoint first{.address = "10.80.2.11",
                                .ready = false,
                                .node_name = "edge-1",
                                .zone = "z",
                                .hints_for_zones = {"z"},
                                .hints_for_nodes = {"edge-1"}};
     EXPECT_EQ(slice.endpoints[0], first);
-    EXPECT_EQ(slice.endpoints[1], kube::Endpoint{.addresses = {"10.80.2.12"}});
+    EXPECT_EQ(slice.endpoints[1], kube::Endpoint{.address = "10.80.2.12"});
 }
 
 TEST(Decode, TakesNodeAndZoneFromTopologyInV1beta1Only_EP001) {

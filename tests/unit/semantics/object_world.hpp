@@ -28,7 +28,7 @@ inline kube::ObjectName object_name(const std::string& text) {
 
 inline kube::Endpoint endpoint(const std::string& address, const std::string& node = "") {
     kube::Endpoint result;
-    result.addresses = {address};
+    result.address = address;
     result.node_name = node;
     return result;
 }
