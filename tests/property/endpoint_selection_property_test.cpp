@@ -59,11 +59,9 @@ World random_world(Prng& prng) {
         }
         for (uint64_t j = prng.below(8); j > 0; --j) {
             kube::Endpoint one;
-            for (uint64_t k = prng.one_in(20) ? 0 : prng.between(1, 2); k > 0; --k) {
-                // The first kGoodAddresses of the list three times out of four.
-                const size_t among = prng.one_in(4) ? kAddresses.size() : kGoodAddresses;
-                one.addresses.push_back(kAddresses[prng.below(among)].first);
-            }
+            // The first kGoodAddresses of the list three times out of four.
+            const size_t among = prng.one_in(4) ? kAddresses.size() : kGoodAddresses;
+            one.address = kAddresses[prng.below(among)].first;
             one.ready = any_condition(prng);
             one.serving = any_condition(prng);
             one.terminating = any_condition(prng);
@@ -84,9 +82,9 @@ struct Model {
     std::set<std::pair<int, int64_t>> chosen;
     bool drop_no_local = false;
 
-    static int meaning(const std::string& text) {
+    static int meaning(const kube::EndpointAddress& address) {
         for (const auto& [known, number] : kAddresses) {
-            if (known == text) {
+            if (kube::EndpointAddress(known) == address) {
                 return number;
             }
         }
@@ -107,13 +105,13 @@ struct Model {
                 continue;
             }
             for (const kube::Endpoint& one : slice.endpoints) {
-                const int address = one.addresses.empty() ? -1 : meaning(one.addresses[0]);  // EP-005
+                const int address = meaning(one.address);  // EP-005
                 if (address < 0) {
                     continue;  // EP-005, EP-006
                 }
                 const bool ready = one.ready != false;  // EP-010: null is true
                 const bool leaving = one.serving != false && one.terminating == true;
-                const Entry entry{.rank = ready ? 0 : (leaving ? 1 : 2), .node = one.node_name};
+                const Entry entry{.rank = ready ? 0 : (leaving ? 1 : 2), .node = one.node_name.value()};
                 const auto [found, first] = merged.try_emplace({address, port}, entry);
                 if (!first && entry.rank < found->second.rank) {  // EP-004
                     found->second = entry;
