@@ -232,7 +232,7 @@ void EventRecorder::settle(Clock::time_point now) {
     answer_.complete = false;
     const int status = answer_.error ? 0 : answer_.status;
     if (status >= 200 && status < 300) {
-        return succeed();
+        return succeed(true);
     }
     if (status == 401) {
         transport_.credentials_rejected();
@@ -245,7 +245,8 @@ void EventRecorder::settle(Clock::time_point now) {
         return;
     }
     if (status == 409 && post_->is_new) {
-        return post_->record->first.once ? succeed() : try_again(now);  // told before we started; or a name that was taken
+        // Told before we started; or a name that was taken.
+        return post_->record->first.once ? succeed(false) : try_again(now);
     }
     // In a namespace that is being deleted nothing can be made, which is no matter of rights.
     if (status == 403 && !answer_.body.contains("NamespaceTerminating") && !answer_.body.contains("being terminated")) {
@@ -256,9 +257,11 @@ void EventRecorder::settle(Clock::time_point now) {
     give_up(&EventsStatus::dropped_failed);
 }
 
-void EventRecorder::succeed() {
+void EventRecorder::succeed(bool is_news) {
     const auto record = post_->record;
-    ++(post_->is_new ? counts_.posted : counts_.repeated);
+    if (is_news) {
+        ++(post_->is_new ? counts_.posted : counts_.repeated);
+    }
     record->second.told = post_->count;
     record->second.queued = false;
     post_.reset();

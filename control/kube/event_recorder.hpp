@@ -101,7 +101,7 @@ class EventRecorder final : private ResponseHandler {
     void start_next(Clock::time_point now);
     void send(const ObjectIdentity& identity);
     void settle(Clock::time_point now);
-    void succeed();
+    void succeed(bool is_news);
     void try_again(Clock::time_point now);
     // Ends what is under way; whatever it says next is new to the API server, unless it was told of it before.
     void give_up(uint64_t EventsStatus::* counter);

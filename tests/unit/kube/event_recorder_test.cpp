@@ -358,6 +358,7 @@ TEST_F(EventRecorderTest, WhatIsSaidOnceIsNotSaidAgainAfterARestart_EVT003) {
     later.advance(now_ + 1s, std::chrono::system_clock::time_point(1'700'009'001s));
     EXPECT_EQ(later_transport.started.size(), 1u);
     EXPECT_EQ(later.status().dropped_failed, 0u);
+    EXPECT_EQ(later.status().posted, 0u);
 }
 
 TEST_F(EventRecorderTest, ANameThatIsTakenIsReplaced_EVT002) {

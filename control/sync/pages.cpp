@@ -1,0 +1,76 @@
+#include "control/sync/pages.hpp"
+
+#include <algorithm>
+
+#include "control/sync/metrics.hpp"
+
+namespace penstock::sync {
+namespace {
+
+// "[+]" and "[-]", as the API server's own pages have it.
+class Checks {
+ public:
+    void add(bool good, const std::string& text) {
+        body_ += (good ? "[+] " : "[-] ") + text + "\n";
+        all_good_ &= good;
+    }
+    [[nodiscard]] http::Response page() const {
+        return {.status = all_good_ ? 200 : 503, .body = body_ + (all_good_ ? "ok\n" : "not ok\n")};
+    }
+
+ private:
+    std::string body_;
+    bool all_good_ = true;
+};
+
+void check_heartbeat(Checks& checks, const std::string& who, std::chrono::milliseconds age) {
+    const bool goes_round = age < kStuckAfter;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(age).count();
+    checks.add(goes_round, who + (goes_round ? " goes round" : " has been stuck for " + std::to_string(seconds) + " s"));
+}
+
+std::string with_error(std::string text, const std::string& error) {
+    return error.empty() ? text : text + ": " + error;
+}
+
+}  // namespace
+
+http::Response health_page(const SyncReading& reading) {
+    Checks checks;
+    check_heartbeat(checks, "source " + reading.source.source, reading.source.heartbeat_age);
+    for (const GatewayStatus& gateway : reading.gateways) {
+        check_heartbeat(checks, "gateway " + gateway.target, gateway.heartbeat_age);
+    }
+    return checks.page();
+}
+
+http::Response ready_page(const SyncReading& reading) {
+    Checks checks;
+    if (reading.source.collections.empty()) {
+        checks.add(false, "source " + reading.source.source + ": nothing is followed yet");
+    }
+    for (const kube::CollectionStatus& collection : reading.source.collections) {
+        checks.add(collection.listed, collection.listed ? collection.kind + ": listed, " + std::to_string(collection.objects)
+                                                        : with_error(collection.kind + ": no complete list yet", collection.last_error));
+    }
+    const bool any_applied = std::ranges::any_of(reading.gateways, [](const auto& gateway) { return gateway.applied_version != 0; });
+    checks.add(any_applied, any_applied ? "a gateway has applied a state" : "no gateway has applied a state yet");
+    http::Response page = checks.page();
+    // One gateway that is away must not make the others' control plane look unready: told, but no condition.
+    for (const GatewayStatus& gateway : reading.gateways) {
+        page.body += "    gateway " + gateway.target + ": " +
+                     (gateway.connected ? "connected" : with_error("not connected", gateway.last_error)) + ", " +
+                     (gateway.applied_version == 0 ? "nothing applied yet" : "applied version " + std::to_string(gateway.applied_version)) +
+                     "\n";
+    }
+    return page;
+}
+
+http::Routes pages(const ReadSync& read) {
+    return {{"/healthz", [read] { return health_page(read()); }},
+            {"/readyz", [read] { return ready_page(read()); }},
+            {"/metrics",
+             [read] { return http::Response{.body = metrics_text(read()), .content_type = "text/plain; version=0.0.4; charset=utf-8"}; }}};
+}
+
+}  // namespace penstock::sync
