@@ -17,7 +17,7 @@ EndpointSlice slice(const std::string& name, const std::string& address = "10.1.
     EndpointSlice made;
     made.meta = {.namespace_name = "default", .name = name};
     made.address_type = "IPv4";
-    made.endpoints = {{.addresses = {address}}};
+    made.endpoints = {{.address = address}};
     return made;
 }
 Node node(const std::string& name) {
