@@ -1,4 +1,5 @@
 """penstockd in the gateway's namespace, penstock-sync beside it, and penstockctl asking: as an operator would start them."""
+import dataclasses
 import json
 import os
 import subprocess
@@ -7,15 +8,32 @@ import time
 from . import network as net
 
 ALLOWED_EXTERNAL_CIDRS = ",".join(net.EXTERNAL_RANGES)
-PORTS = (("gw-up", "uplink0", f"{net.UPLINK}/24,{net.UPLINK6}/64"), ("gw-cl", "cluster0", f"{net.CLUSTER}/24,{net.CLUSTER6}/64"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    role: str   # namespace
+    name: str   # of the gateway and of its Node
+    ports: tuple
+    files: str = "penstockd"
+
+    @property
+    def log(self):
+        return f"{self.files}.log"
+
+
+FIRST = Place("gateway", "edge-1", (("gw-up", "uplink0", f"{net.UPLINK}/24,{net.UPLINK6}/64"),
+                                    ("gw-cl", "cluster0", f"{net.CLUSTER}/24,{net.CLUSTER6}/64")))
+SECOND = Place("gateway-2", "edge-2", (("gw-up", "uplink0", f"{net.SECOND_UPLINK}/24"), ("gw-cl", "cluster0", f"{net.SECOND_CLUSTER}/24")),
+               "penstockd-2")
 
 
 class Gateway:
-    def __init__(self, network, run, build, driver="af_packet", workers=1):
-        self._network, self._run, self._build = network, run, build
-        self._driver, self._workers = driver, workers
-        self.socket = run.file("penstockd.sock")
-        self.state_file = run.file("last-good.pb")
+    def __init__(self, network, run, build, driver="af_packet", workers=1, place=FIRST):
+        self._network, self._run, self.build = network, run, build
+        self._driver, self._workers, self._place = driver, workers, place
+        self.socket = run.file(f"{place.files}.sock")
+        self.state_file = run.file("last-good.pb" if place is FIRST else f"{place.files}-last-good.pb")
         self.more_options = []  # of penstockd
         self.wrap_sync = []  # words that start penstock-sync: unshare and the like
         self.daemon = self.sync = None
@@ -31,14 +49,14 @@ class Gateway:
         return max(256, 128 * self._workers)
 
     def program(self, name):
-        return os.path.join(self._build, name)
+        return os.path.join(self.build, name)
 
     def daemon_words(self):
         cores = ",".join(str(core_of_worker(worker)) for worker in range(self._workers))
         words = [self.program("penstockd"), "--listen", self.address, "--state-file", self.state_file, "--mode", "node",
-                 "--gateway-name", "edge-1", "--node-name", "edge-1", "--memory-mb", str(self.memory_mb), "--main-core", str(cores_allowed()[0]),
+                 "--gateway-name", self._place.name, "--node-name", self._place.name, "--memory-mb", str(self.memory_mb), "--main-core", str(cores_allowed()[0]),
                  "--worker-cores", cores]
-        for i, (interface, twin, addresses) in enumerate(PORTS):
+        for i, (interface, twin, addresses) in enumerate(self._place.ports):
             words += ["--port", f"device=net_{self._driver}{i},iface={interface};twin={twin};address={addresses}"]
         return words + self.more_options
 
@@ -47,11 +65,11 @@ class Gateway:
                 "--allowed-external-cidrs", ALLOWED_EXTERNAL_CIDRS]
 
     def start_daemon(self):
-        self.daemon = self._network.start("gateway", self.daemon_words(), "penstockd.log")
-        self._until("penstockd answers", lambda: self.ctl("get", "ports").returncode == 0, self.daemon, "penstockd.log")
+        self.daemon = self._network.start(self._place.role, self.daemon_words(), self._place.log)
+        self._until("penstockd answers", lambda: self.ctl("get", "ports").returncode == 0, self.daemon, self._place.log)
 
     def start_sync(self, manifests):
-        self.sync = self._network.start("gateway", self.sync_words(manifests), "penstock-sync.log")
+        self.sync = self._network.start(self._place.role, self.sync_words(manifests), "penstock-sync.log")
 
     def start_sync_of_cluster(self, *options, env=None):
         """penstock-sync on the host itself, where an API server on 127.0.0.1 is: this gateway it reaches by a Unix socket."""

@@ -14,6 +14,10 @@ CLIENT = "10.80.1.2"
 UPLINK = "10.80.1.1"
 CLUSTER = "10.80.2.1"
 BACKENDS = {f"backend-{i}": f"10.80.2.{10 + i}" for i in (1, 2, 3)}
+# Of a second gateway, in the labs that have one: a wire to the client of its own, and a place on the backends' switch.
+SECOND_CLIENT = "10.80.3.2"
+SECOND_UPLINK = "10.80.3.1"
+SECOND_CLUSTER = "10.80.2.2"
 
 CLIENT6 = "fd00:80:1::2"
 UPLINK6 = "fd00:80:1::1"
@@ -79,15 +83,7 @@ class Network:
 
     def build(self):
         for role in ("client", "gateway", "switch", *BACKENDS):
-            self._run.record("netns", name=self.namespace(role))
-            command("ip", "netns", "add", self.namespace(role))
-            self.ip(role, "link set lo up")
-            # Before any interface exists. The gateway's veth ends and the switch have no use for IPv6; the twins get it with their addresses.
-            for key, value in _QUIET_IPV6.items():
-                self.sysctl(role, f"ipv6/conf/default/{key}", value)
-            if role in ("gateway", "switch"):
-                self.sysctl(role, "ipv6/conf/default/disable_ipv6", 1)
-        self.sysctl("gateway", "ipv4/ip_forward", 0)
+            self._add(role)
 
         self.ip("switch", "link add br0 type bridge mcast_snooping 0\nlink set br0 up")
         self._join("gateway", "gw-up", "client", "eth0")
@@ -102,6 +98,16 @@ class Network:
                           f"address add {BACKENDS6[role]}/64 dev eth0\nroute add ::/0 via {CLUSTER6}")
         for port in ("to-gateway", *(f"to-{role}" for role in BACKENDS)):
             self.ip("switch", f"link set {port} master br0")
+
+    def add_second_gateway(self, external_ip):
+        """Reached by the client under this address; it forwards to the same backends, which answer its client's other address through it."""
+        self._add("gateway-2")
+        self._join("gateway-2", "gw-up", "client", "eth1")
+        self._join("gateway-2", "gw-cl", "switch", "to-gateway-2")
+        self.ip("switch", "link set to-gateway-2 master br0")
+        self.ip("client", f"address add {SECOND_CLIENT}/24 dev eth1\nroute add {external_ip}/32 via {SECOND_UPLINK}")
+        for role in BACKENDS:
+            self.ip(role, f"route add {SECOND_CLIENT}/32 via {SECOND_CLUSTER}")
 
     def ip(self, role, batch):
         return command("ip", "-n", self.namespace(role), "-batch", "-", stdin=batch + "\n")
@@ -124,6 +130,18 @@ class Network:
     def run(self, role, *words, timeout_s=30, stdin=None):
         return subprocess.run(["ip", "netns", "exec", self.namespace(role), *words], input=stdin, capture_output=True, text=True,
                               timeout=timeout_s)
+
+    def _add(self, role):
+        self._run.record("netns", name=self.namespace(role))
+        command("ip", "netns", "add", self.namespace(role))
+        self.ip(role, "link set lo up")
+        # Before any interface exists. The gateways' veth ends and the switch have no use for IPv6; the twins get it with their addresses.
+        for key, value in _QUIET_IPV6.items():
+            self.sysctl(role, f"ipv6/conf/default/{key}", value)
+        if role not in ("client", *BACKENDS):
+            self.sysctl(role, "ipv6/conf/default/disable_ipv6", 1)
+        if role.startswith("gateway"):
+            self.sysctl(role, "ipv4/ip_forward", 0)
 
     def _join(self, role, name, peer_role, peer_name):
         here, there = self.namespace(role), self.namespace(peer_role)
