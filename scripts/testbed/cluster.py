@@ -49,6 +49,7 @@ class Cluster:
         self._start_etcd()
         self.start_api_server()
         self.create_node("edge-1", "10.80.2.1")
+        self.create_node("edge-2", "10.80.2.2")
 
     # The API server's life.
 
@@ -109,6 +110,10 @@ class Cluster:
             json.dump(document, file, indent=1)
         return path
 
+    def new_authority(self):
+        """Another CA, which signed the server anew. The API server has to be restarted for it, and its clients follow the file."""
+        self._make_authority()
+
     def base64_of(self, name):
         with open(self.file(name), "rb") as file:
             return base64.b64encode(file.read()).decode()
@@ -116,7 +121,7 @@ class Cluster:
     def grant(self, path):
         """Applies the shipped roles, and binds their ClusterRole to the token user too, as its ServiceAccount is bound to it."""
         self.admin("apply", "-f", path)
-        self.rbac = json.loads(self.admin("create", "--dry-run=client", "-o", "json", "-f", path))["items"]
+        self.rbac = self.admin.json("get", "-f", path)["items"]
         role = next(entry["metadata"]["name"] for entry in self.rbac if entry["kind"] == "ClusterRole")
         self.admin("create", "clusterrolebinding", f"{SYNC_USER}-user", f"--clusterrole={role}", f"--user={SYNC_USER}")
 
@@ -213,16 +218,21 @@ class Cluster:
         return words
 
     def _make_certificates(self):
-        """An authority, the server's certificate for 127.0.0.1, a user's certificate, and the keys that sign ServiceAccount tokens."""
+        self._make_authority()
+        self._openssl("genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out accounts.key", "pkey -in accounts.key -pubout -out accounts.pub")
+
+    def _make_authority(self):
+        """A CA, and what it signed: the server's certificate for 127.0.0.1 and a user's."""
         names = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"
-        for words in (
-                "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test-ca -keyout ca.key -out ca.crt",
-                f"req -newkey rsa:2048 -nodes -subj /CN=kube-apiserver -addext {names} -keyout server.key -out server.csr",
-                "x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -copy_extensions copyall -out server.crt",
-                f"req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN={SYNC_USER} -keyout sync.key -out sync.csr",
-                "x509 -req -in sync.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -out sync.crt",
-                "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out accounts.key",
-                "pkey -in accounts.key -pubout -out accounts.pub"):
+        self._openssl(
+            "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test-ca -keyout ca.key -out ca.crt",
+            f"req -newkey rsa:2048 -nodes -subj /CN=kube-apiserver -addext {names} -keyout server.key -out server.csr",
+            "x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -copy_extensions copyall -out server.crt",
+            f"req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN={SYNC_USER} -keyout sync.key -out sync.csr",
+            "x509 -req -in sync.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -out sync.crt")
+
+    def _openssl(self, *commands):
+        for words in commands:
             done = subprocess.run(["openssl", *shlex.split(words)], cwd=self.directory, capture_output=True, text=True, timeout=60)
             if done.returncode != 0:
                 raise RuntimeError(f"openssl {words}: {done.stderr.strip()}")

@@ -27,11 +27,7 @@ class Kubectl:
         return self("apply", *options, "-f", "-", stdin=as_list(objects))
 
     def create(self, *objects):
-        """For what is too big for apply, which keeps a copy of it in an annotation of at most 256 KB."""
         return self("create", "-f", "-", stdin=as_list(objects))
-
-    def replace(self, *objects):
-        return self("replace", "-f", "-", stdin=as_list(objects))
 
     def patch(self, kind, name, namespace, change):
         return self("patch", kind, name, "-n", namespace, "--type=merge", "-p", json.dumps(change))

@@ -64,10 +64,10 @@ class Answer:
 
 
 class Lab:
-    def __init__(self, build, variant):
+    def __init__(self, build, variant, purpose="e2e"):
         self.remarks = []  # printed with the result
         self.variant = variant
-        self.run = state.Run.start("e2e")
+        self.run = state.Run.start(purpose)
         self.network = net.Network(self.run)
         self.gateway = gw.Gateway(self.network, self.run, build, variant.get("driver", "af_packet"), variant.get("workers", 1))
         self.manifests = self.run.file("manifests")

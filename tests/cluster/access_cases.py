@@ -1,0 +1,132 @@
+"""Who penstock-sync is at the API server: each kind of credentials, and rights that are exactly those that docs/deploy grants."""
+import json
+import os
+import re
+import shutil
+
+from bed import DEPLOY, RBAC
+from fixture import VIP, Skip, case, check, equal
+from lab.network import BACKENDS
+
+READ, WRITE = ("get", "list", "watch"), ("create", "patch")
+# RBAC-001, word for word; endpoints only for API servers without EndpointSlices.
+CLUSTER_WIDE = {("", "services", verb, "") for verb in READ} | {("", "nodes", verb, "") for verb in READ} \
+    | {("discovery.k8s.io", "endpointslices", verb, "") for verb in READ} | {("", "services/status", "patch", "")} \
+    | {(group, "events", verb, "") for group in ("", "events.k8s.io") for verb in WRITE}
+FALLBACK = {("", "endpoints", verb, "") for verb in READ}
+LEASE_VERBS = {"get", "create", "update", "patch"}
+
+
+def web(lab):
+    return lab.objects.service("web", external_ips=[VIP]), lab.objects.backends("web")
+
+
+def is_served(lab):
+    lab.apply(*web(lab), wait_for=["web/tcp"])
+    equal(set(lab.answered_by(9)), set(BACKENDS), "backends that answer")
+
+
+@case(credentials=("token", "tokenFile", "certificate", "inline"))
+def a_kubeconfig_lets_it_in_AUTH001_AUTH002(lab):
+    cluster, credentials = lab.cluster, lab.variant["credentials"]
+    certificate = {"client-certificate": "sync.crt", "client-key": "sync.key"}  # relative: beside the kubeconfig
+    with open(lab.run.file("token"), "w") as file:
+        file.write(cluster.tokens["penstock-sync"])
+    kubeconfig = {
+        "token": lambda: cluster.write_kubeconfig("case", {"token": cluster.tokens["penstock-sync"]}),
+        "tokenFile": lambda: cluster.write_kubeconfig("case", {"tokenFile": lab.run.file("token"), "token": "not-this-one"}),
+        "certificate": lambda: cluster.write_kubeconfig("case", certificate),
+        "inline": lambda: cluster.write_kubeconfig("case", {"client-certificate-data": cluster.base64_of("sync.crt"),
+                                                            "client-key-data": cluster.base64_of("sync.key")},
+                                                   **{"certificate-authority-data": cluster.base64_of("ca.crt"),
+                                                      "certificate-authority": "/nonexistent"}),
+    }[credentials]()
+    lab.start(kubeconfig=kubeconfig)
+    is_served(lab)
+
+
+@case()
+def another_context_is_chosen_by_name_AUTH001(lab):
+    path = lab.cluster.write_kubeconfig("case", {"token": lab.cluster.tokens["penstock-sync"]})
+    with open(path) as file:
+        document = json.load(file)
+    document["contexts"].append({"name": "wrong", "context": {"cluster": "nowhere", "user": "test"}})
+    document["clusters"].append({"name": "nowhere", "cluster": {"server": "https://127.0.0.1:1"}})
+    document["current-context"] = "wrong"
+    with open(path, "w") as file:
+        json.dump(document, file)
+    lab.start(kubeconfig=path, options=["--context", "test"])
+    is_served(lab)
+
+
+@case()
+def a_pods_own_credentials_let_it_in_AUTH003_RBAC001(lab):
+    """A ServiceAccount, its token where kubelet puts it, and the address where kubelet tells it."""
+    account = account_of_deployment(lab)
+    token = lab.cluster.service_account_token(*account)
+    lab.start_gateway()
+    secret = lab.run.file("serviceaccount")
+    os.mkdir(secret)
+    shutil.copy(lab.cluster.file("ca.crt"), secret)
+    with open(os.path.join(secret, "token"), "w") as file:
+        file.write(token)
+    # A mount namespace stands for the pod's file system: /run of its own, with the gateway's socket and the secret in it. Nothing of it is
+    # seen outside.
+    lab.gateway.wrap_sync = ["unshare", "--mount", "sh", "-euc", """
+        lab=$1; shift
+        mount --rbind /run /mnt
+        mount -t tmpfs tmpfs /run
+        mkdir -p "$lab" /run/secrets/kubernetes.io/serviceaccount
+        mount --bind "/mnt/${lab#/run/}" "$lab"
+        mount --bind "$lab/serviceaccount" /run/secrets/kubernetes.io/serviceaccount
+        exec "$@" """, "sh", lab.run.path]
+    lab.start_sync("--in-cluster", env={**os.environ, "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(lab.cluster.port)})
+    is_served(lab)
+
+
+@case()
+def its_rights_are_exactly_those_it_needs_RBAC001(lab):
+    """By the API server's own account, less what every authenticated user may do."""
+    namespace, name = account_of_deployment(lab)
+    account = lab.cluster.service_account_token(namespace, name)
+    lab.kubectl.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": namespace}})
+    nobody = lab.cluster.service_account_token(namespace, "nobody")
+
+    def own_rules(token, where):
+        (resources, urls), (everybodys, everybodys_urls) = lab.cluster.rules_of(token, where), lab.cluster.rules_of(nobody, where)
+        equal(urls - everybodys_urls, set(), "URLs that are no resources")
+        return resources - everybodys
+    for user, token in (("the ServiceAccount", account), ("the token user", lab.cluster.tokens["penstock-sync"])):
+        held = own_rules(token, "default")
+        equal(held - CLUSTER_WIDE - FALLBACK, set(), f"rights of {user} beyond RBAC-001")
+        equal(CLUSTER_WIDE - held, set(), f"rights of RBAC-001 that {user} lacks")
+    there = own_rules(account, namespace) - CLUSTER_WIDE - FALLBACK
+    equal({right[:2] for right in there} - {("coordination.k8s.io", "leases")}, set(), "rights in its own namespace beyond RBAC-001")
+    equal({verb for _, _, verb, _ in there}, LEASE_VERBS, "verbs on its Lease")
+    named = {name for _, _, verb, name in there if verb != "create"}  # a name is not known yet when something is created
+    check(len(named) == 1 and "" not in named, f"not one named Lease: {named}")
+    for question in ("list secrets", "list pods", "delete services", "update services", "patch services", "create services", "list leases",
+                     "delete events", "* *"):
+        verb, resource = question.split()
+        allowed = lab.kubectl.can_i(verb, resource, f"system:serviceaccount:{namespace}:{name}")
+        check(not allowed, f"the API server lets it {question}")
+
+
+@case()
+def its_shipped_manifests_are_accepted_by_the_api_server(lab):
+    files = sorted(os.path.join(DEPLOY, name) for name in os.listdir(DEPLOY) if re.search(r"\.ya?ml$", name)) if os.path.isdir(DEPLOY) else []
+    if not files:
+        raise Skip("docs/deploy has no manifests")
+    # A dry run creates no namespace, and without one the rest would be refused: rbac.yaml, which has it, is applied already.
+    words = [word for path in files for word in ("-f", path)]
+    said = lab.kubectl("apply", "--dry-run=server", *words)
+    check(len(said.splitlines()) >= len(files), f"fewer objects than files:\n{said}")
+    lab.remarks.append(f"{len(said.splitlines())} objects of {len(files)} files")
+
+
+def account_of_deployment(lab):
+    """(namespace, name) of the ServiceAccount in docs/deploy/rbac.yaml, which the cluster has applied."""
+    account = next((entry for entry in lab.cluster.rbac if entry["kind"] == "ServiceAccount"), None)
+    if account is None:
+        raise Skip(f"no ServiceAccount in {os.path.relpath(RBAC)}")
+    return account["metadata"]["namespace"], account["metadata"]["name"]

@@ -1,0 +1,91 @@
+"""What became of a Service is told where its owner looks: kubectl describe, and metrics and health for those who run Penstock."""
+import urllib.error
+import urllib.request
+
+from bed import PATIENCE_S, free_port
+from fixture import VIP, VIP2, case, check, equal, until
+
+
+def events_of(lab, service, reason):
+    listed = lab.kubectl.json("get", "events", "-n", lab.kube_namespace)["items"]
+    return [event for event in listed if event["involvedObject"]["name"] == service and event["reason"] == reason]
+
+
+def until_event(lab, service, reason):
+    until(f"the Event {reason} on {service}", lambda: events_of(lab, service, reason), PATIENCE_S, 0.5)
+    return events_of(lab, service, reason)
+
+
+@case()
+def the_loser_of_a_conflict_is_told_who_won_SVC018_EVT001(lab):
+    o = lab.objects
+    lab.start(o.service("first", external_ips=[VIP]), o.backends("first"), wait_for=["first/tcp"])
+    lab.kubectl.apply(o.service("second", external_ips=[VIP, VIP2]), o.backends("second"))
+    event = until_event(lab, "second", "FrontendConflict")[0]
+    equal(event["type"], "Warning", "type")
+    check("first" in event["message"] and VIP in event["message"], f"the message does not name the owner: {event['message']}")
+    check(len(event["message"]) <= 1024, "the message is too long")
+    service = lab.kubectl.json("get", "service", "second", "-n", lab.kube_namespace)
+    equal(event["involvedObject"]["uid"], service["metadata"]["uid"], "uid of the object")
+    equal(event["involvedObject"]["kind"], "Service", "kind of the object")
+    equal((event.get("source") or {}).get("component") or event.get("reportingComponent"), "penstock", "component")
+    equal(events_of(lab, "first", "FrontendConflict"), [], "Events on the winner")
+    # Its other address works, and the contested one follows when the owner goes.
+    lab.until_open(VIP2)
+    lab.delete("service", "first")
+    until("the loser takes over", lambda: lab.connection_outcome(VIP, 80, 0.5) == "open", PATIENCE_S)
+
+
+@case()
+def an_external_ip_that_is_not_allowed_is_told_and_not_served_XIP006_EVT001(lab):
+    o = lab.objects
+    lab.start(o.service("web", external_ips=["198.51.100.9", VIP]), o.backends("web"), wait_for=["web/tcp"])
+    event = until_event(lab, "web", "ExternalIPNotAllowed")[0]
+    equal(event["type"], "Warning", "type")
+    check("198.51.100.9" in event["message"], f"the message does not name the address: {event['message']}")
+    equal(lab.get().status, 200, "the address that is allowed")
+
+
+@case()
+def a_repeated_warning_is_one_event_EVT002(lab):
+    o = lab.objects
+    lab.start(o.service("web", external_ips=["198.51.100.9", VIP]), o.backends("web"), wait_for=["web/tcp"])
+    until_event(lab, "web", "ExternalIPNotAllowed")
+    for i in range(3):
+        lab.kubectl.patch("service", "web", lab.kube_namespace, {"metadata": {"annotations": {"example.org/turn": str(i)}}})
+    lab.apply(o.service("later", external_ips=[VIP2]), o.backends("later"), wait_for=["later/tcp"])
+    equal(len(events_of(lab, "web", "ExternalIPNotAllowed")), 1, "Event objects")
+
+
+@case()
+def health_and_metrics_follow_the_api_server(lab):
+    o, port = lab.objects, free_port()
+
+    def answer(path):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+    lab.start(o.service("web", external_ips=[VIP]), o.backends("web"), wait_for=["web/tcp"], options=["--http", f"127.0.0.1:{port}"])
+    until("it is ready", lambda: answer("/readyz")[0] == 200, PATIENCE_S, 0.1)
+    equal(answer("/healthz")[0], 200, "HTTP status of /healthz")
+    status, metrics = answer("/metrics")
+    equal(status, 200, "HTTP status of /metrics")
+    check(any(line.startswith("penstock_") for line in metrics.splitlines()), f"no metric of Penstock's own:\n{metrics[:2000]}")
+    for user in ("penstock-sync", "admin"):
+        check(lab.cluster.tokens[user] not in metrics, "a token among the metrics (AUTH-009)")
+    lab.cluster.kill_api_server()
+    until("it is alive without an API server", lambda: answer("/healthz")[0] == 200, PATIENCE_S, 0.1)
+    lab.cluster.start_api_server()
+    until("it is ready again", lambda: answer("/readyz")[0] == 200, 120, 0.2)
+
+
+@case()
+def penstockctl_shows_the_source_and_its_collections(lab):
+    o, port = lab.objects, free_port()
+    lab.start(o.service("web", external_ips=[VIP]), o.backends("web"), wait_for=["web/tcp"], options=["--http", f"127.0.0.1:{port}"])
+    shown = lab.gateway.ctl("get", "sync")
+    equal(shown.returncode, 0, f"exit code of penstockctl get sync ({shown.stderr.strip()})")
+    for word in ("services", "endpointslices", "nodes"):
+        check(word in shown.stdout.lower(), f"{word} is not shown:\n{shown.stdout}")
