@@ -41,21 +41,25 @@ def main():
     keep = options.action == "keep"
 
     # Ctrl-C, a closed terminal and a kill all end in the same clean-up, even where a shell started us with Ctrl-C ignored.
-    _on_interruption(_interrupted)
+    on_interruption(interrupted)
     swept = state.sweep()
     if swept:
         print(f"cleaned up after {', '.join(swept)}, which did not end by itself")
     if options.action == "stop":
         return stop()
-    kept = [run.name for run in state.runs() if run.kept]
+    kept = kept_runs()
     if keep and kept:
         print("quickstart: a network is already running; scripts/quickstart --stop ends it", file=sys.stderr)
         return 1
     return check(options, keep)
 
 
+def kept_runs():
+    return [run for run in state.runs() if run.kept and run.name.startswith("quickstart-")]
+
+
 def stop():
-    kept = [run for run in state.runs() if run.kept]
+    kept = kept_runs()
     for run in kept:
         run.undo()
     print("quickstart: stopped" if kept else "quickstart: nothing is running")
@@ -91,7 +95,7 @@ def check(options, keep):
         return 130
     finally:
         if not (succeeded and keep):
-            _on_interruption(signal.SIG_IGN)
+            on_interruption(signal.SIG_IGN)
             run.undo()
 
 
@@ -151,13 +155,13 @@ def share(part, whole):
     return f"{100 * part / whole:.0f}%" if whole else "-"
 
 
-def _on_interruption(handler):
+def on_interruption(handler):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, handler)
 
 
-def _interrupted(*_):
-    _on_interruption(signal.SIG_IGN)  # a second Ctrl-C must not end the clean-up
+def interrupted(*_):
+    on_interruption(signal.SIG_IGN)  # a second Ctrl-C must not end the clean-up
     raise KeyboardInterrupt
 
 

@@ -1,0 +1,207 @@
+"""The body of scripts/cluster-demo, which has installed and built what this needs."""
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from testbed import api_servers
+from testbed.cluster import Cluster
+from testbed.kubectl import KubectlFailed
+
+from . import gateway as gw
+from . import network as net
+from . import quickstart, servers, state
+from .network import BACKENDS
+
+PURPOSE = "cluster-demo"
+RBAC = os.path.join(quickstart.ROOT, "docs/deploy/rbac.yaml")
+EXTERNAL_IP = "80.11.12.10"
+SERVICE_PORT = "default/my-service:http/tcp"
+PATIENCE_S = 30
+
+SERVICE = {
+    "apiVersion": "v1", "kind": "Service", "metadata": {"name": "my-service", "namespace": "default"},
+    "spec": {"ports": [{"name": "http", "protocol": "TCP", "port": 80, "targetPort": servers.HTTP_PORT}], "externalIPs": [EXTERNAL_IP]}}
+
+
+class DemoFailed(Exception):
+    pass
+
+
+def main():
+    parser = argparse.ArgumentParser(description="scripts/cluster-demo is what people call")
+    parser.add_argument("action", choices=("show", "keep", "stop"))
+    parser.add_argument("--server", choices=("current", "1.20"))
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--build", default=os.path.join(quickstart.ROOT, "build"))
+    options = parser.parse_args()
+    # Ctrl-C, a closed terminal and a kill all end in the same clean-up.
+    quickstart.on_interruption(quickstart.interrupted)
+    swept = state.sweep()
+    if swept:
+        print(f"cleaned up after {', '.join(swept)}, which did not end by itself")
+    kept = [run for run in state.runs() if run.kept and run.name.startswith(PURPOSE)]
+    if options.action == "stop":
+        for run in kept:
+            run.undo()
+        print(f"{PURPOSE}: {'stopped' if kept else 'nothing is running'}")
+        return 0
+    if kept and options.action == "keep":
+        print(f"{PURPOSE}: one is already running; scripts/cluster-demo --stop ends it", file=sys.stderr)
+        return 1
+    try:
+        return show(options, find_server(options))
+    except api_servers.NotToBeHad as why:
+        print(f"{PURPOSE}: no API server: {why}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"{PURPOSE}: interrupted", file=sys.stderr)
+        return 130
+
+
+def find_server(options):
+    deadline = time.monotonic() + 60 * options.minutes
+    reasons = []
+    for build in (False, True):  # what is there already comes before what takes minutes
+        for name in [options.server] if options.server else api_servers.names():
+            try:
+                if build:
+                    print(f"{PURPOSE}: building kube-apiserver ({name}); this takes minutes, once", file=sys.stderr)
+                return api_servers.obtain(name, deadline, build)
+            except api_servers.NotToBeHad as why:
+                reasons.append(f"{name}: {why}")
+    raise api_servers.NotToBeHad("; ".join(reasons[len(reasons) // 2:]))
+
+
+def show(options, server):
+    run = state.Run.start(PURPOSE)
+    keep = False
+    try:
+        demo = Demo(run, server, options.build)
+        demo.start()
+        demo.serve()
+        demo.scale()
+        if options.action == "keep":
+            run.keep()
+            keep = True
+            demo.tell_what_to_try()
+        else:
+            demo.delete()
+        print(f"{PURPOSE}: ok")
+        return 0
+    except (DemoFailed, RuntimeError, KubectlFailed, net.CommandFailed, subprocess.TimeoutExpired) as failure:
+        print(f"{PURPOSE}: FAILED: {failure}\n{PURPOSE}: logs are in {quickstart.save_logs(run)}", file=sys.stderr)
+        return 1
+    finally:
+        if not keep:
+            quickstart.on_interruption(signal.SIG_IGN)
+            run.undo()
+
+
+class Demo:
+    def __init__(self, run, server, build):
+        self._run = run
+        self._network = net.Network(run)
+        self._gateway = gw.Gateway(self._network, run, build)
+        self._cluster = Cluster(run, server)
+        self._kubectl = self._cluster.admin
+
+    def start(self):
+        step(f"etcd and kube-apiserver {self._cluster.server_version} on {self._cluster.url}")
+        self._cluster.start()
+        self._cluster.grant(RBAC)
+        step("a client, a gateway and backends, each in a network namespace of its own")
+        self._network.build()
+        servers.start(self._network, self._run)
+        step("penstockd, and penstock-sync with the rights of docs/deploy/rbac.yaml")
+        self._run.reserve_hugepages(self._gateway.memory_mb)  # where it cannot, penstockd says so and does without
+        self._gateway.start_daemon()
+        self._gateway.start_sync_of_cluster("--kubeconfig", self._cluster.file("sync.kubeconfig"))
+
+    def serve(self):
+        self._apply("a Service with an ExternalIP, and its EndpointSlice with two endpoints", SERVICE, self._slice("backend-1", "backend-2"))
+        self._gateway.until_served({SERVICE_PORT}, PATIENCE_S)
+        self._curl({"backend-1", "backend-2"})
+        self._show_services()
+
+    def scale(self):
+        self._apply("the EndpointSlice scaled to three", self._slice(*BACKENDS))
+        self._curl(set(BACKENDS))
+        self._show_services()
+
+    def delete(self):
+        step("kubectl delete service my-service")
+        print(indented(self._kubectl("delete", "service,endpointslice", "my-service", "-n", "default", "--wait=false")))
+        wait_until("the Service is withdrawn", lambda: SERVICE_PORT not in self._gateway.services())
+        done = self._network.run("client", "curl", "--silent", "--max-time", "2", f"http://{EXTERNAL_IP}/")
+        if done.returncode == 0:
+            raise DemoFailed(f"{EXTERNAL_IP} still answers: {done.stdout.strip()}")
+        print(f"  curl http://{EXTERNAL_IP}/ fails now, as it should")
+        self._show_services()
+
+    def tell_what_to_try(self):
+        ctl = f"build/penstockctl --gateway {self._gateway.address}"
+        print(f"""
+It keeps running. Try:
+  export KUBECONFIG={self._cluster.file("admin.kubeconfig")}
+  kubectl get services,endpointslices
+  kubectl patch service my-service --type=merge -p '{{"spec": {{"externalIPs": ["80.11.12.11"]}}}}'
+  ip netns exec {self._network.namespace("client")} curl http://80.11.12.11/
+  {ctl} get services
+  {ctl} get connections
+scripts/cluster-demo --stop ends it.
+""")
+
+    def _apply(self, what, *objects):
+        step(f"kubectl apply: {what}")
+        print(indented(self._kubectl.apply(*objects)))
+
+    def _slice(self, *backends):
+        """Of the version that this API server has; before 1.21 that was a beta."""
+        old = self._cluster.version < (1, 21)
+        return {"apiVersion": f"discovery.k8s.io/{'v1beta1' if old else 'v1'}", "kind": "EndpointSlice", "addressType": "IPv4",
+                "metadata": {"name": "my-service", "namespace": "default", "labels": {"kubernetes.io/service-name": "my-service"}},
+                "ports": [{"name": "http", "port": servers.HTTP_PORT, "protocol": "TCP"}],
+                "endpoints": [{"addresses": [BACKENDS[name]], "conditions": {"ready": True}} for name in backends]}
+
+    def _curl(self, expected):
+        """Until each backend answers in its turn, and no other."""
+        def answered():
+            done = self._network.run("client", "curl", "--silent", "--max-time", "5", *[f"http://{EXTERNAL_IP}/"] * 6,
+                                     "--header", "Connection: close")
+            return done.stdout.split()
+        last = []
+
+        def all_there():
+            last[:] = answered()
+            return len(last) == 6 and set(last) == expected
+        try:
+            wait_until(f"{', '.join(sorted(expected))} answer", all_there)
+        finally:
+            print(f"  curl http://{EXTERNAL_IP}/ (6 times): {' '.join(last)}")
+
+    def _show_services(self):
+        print("  penstockctl get services")
+        print(indented(self._gateway.ctl("get", "services").stdout))
+
+
+def step(what):
+    print(f"* {what}", flush=True)
+
+
+def indented(text):
+    return "".join(f"    {line}\n" for line in text.splitlines()).rstrip("\n")
+
+
+def wait_until(what, condition):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise DemoFailed(f"not within {PATIENCE_S} s: {what}")
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
