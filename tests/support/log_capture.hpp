@@ -1,4 +1,4 @@
-// What the programs' loggers say while it lives, at level trace.
+// What one of the programs' loggers says while this lives, at level trace, kept from standard error.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/log/log.hpp"
@@ -15,11 +16,11 @@ namespace penstock::test {
 class LogCapture {
  public:
     explicit LogCapture(std::string_view logger) : logger_(log::get(logger)), sink_(std::make_shared<Sink>()), level_(logger_.level()) {
-        logger_.sinks().push_back(sink_);
+        usual_ = std::exchange(logger_.sinks(), {sink_});
         logger_.set_level(spdlog::level::trace);
     }
     ~LogCapture() {
-        std::erase(logger_.sinks(), sink_);
+        logger_.sinks() = usual_;
         logger_.set_level(level_);
     }
     LogCapture(const LogCapture&) = delete;
@@ -54,6 +55,7 @@ class LogCapture {
 
     spdlog::logger& logger_;
     std::shared_ptr<Sink> sink_;
+    std::vector<spdlog::sink_ptr> usual_;
     spdlog::level::level_enum level_;
 };
 

@@ -1,0 +1,421 @@
+#include "control/kube/curl_transport.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "control/log/log.hpp"
+#include "dataplane/base/check.hpp"
+
+namespace penstock::kube {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How often the exec plugin is looked at: it runs for a second or so, a few times an hour.
+constexpr milliseconds kPluginLook{20};
+// The set of warnings said has a bound, so that a server that numbers its warnings fills neither memory nor log.
+constexpr size_t kWarningsMax = 256;
+
+long port_of(int socket) {
+    sockaddr_storage address{};
+    socklen_t length = sizeof(address);
+    if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+        return 0;
+    }
+    if (address.ss_family == AF_INET) {
+        return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+    }
+    return address.ss_family == AF_INET6 ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port) : 0;
+}
+
+// Any byte counts, a PING's answer or a window update as well as data: who sends one is there.
+milliseconds since_last_byte(int socket) {
+    tcp_info info{};
+    socklen_t length = sizeof(info);
+    return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 ? milliseconds(info.tcpi_last_data_recv) : milliseconds(0);
+}
+
+Status check_header_value(const std::string& what, const std::string& value) {
+    const bool is_clean = std::ranges::none_of(value, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+    return is_clean ? Status{} : fail(Errc::InvalidArgument, what + " holds control characters");
+}
+
+Status check_impersonation(const Impersonation& as) {
+    std::vector<std::string> values = {as.user, as.uid};
+    values.insert(values.end(), as.groups.begin(), as.groups.end());
+    for (const auto& [key, extra] : as.extra) {
+        values.insert(values.end(), extra.begin(), extra.end());
+    }
+    for (const std::string& value : values) {
+        if (const Status checked = check_header_value("as, as-uid, as-groups or as-user-extra", value); !checked) {
+            return checked;
+        }
+    }
+    return {};
+}
+
+std::string seconds(milliseconds time) {
+    return fmt::format("{:g} s", static_cast<double>(time.count()) / 1000);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CurlTransport>> CurlTransport::create(const ClientConfig& config, const TransportOptions& options) {
+    // Once a process, whoever comes first; there is no matching clean-up, since other users of libcurl could still be there.
+    static const CURLcode initialized = curl_global_init(CURL_GLOBAL_DEFAULT);
+    if (initialized != CURLE_OK) {
+        return fail(Errc::Internal, std::string("libcurl: ") + curl_easy_strerror(initialized));
+    }
+    if (config.insecure_skip_tls_verify && !options.allow_insecure) {
+        return fail(Errc::PermissionDenied, config.origin +
+                                                ": insecure-skip-tls-verify: anybody could be that server; it works only with "
+                                                "--allow-insecure-api-server");
+    }
+    auto server = ServerUrl::parse(config.server);
+    if (!server) {
+        return in_context(config.origin, server.error());
+    }
+    if (const Status as = check_impersonation(config.impersonate); !as) {
+        return in_context(config.origin, as.error());
+    }
+    auto credentials = Credentials::open(config, options.credentials, Instant::now());
+    if (!credentials) {
+        return std::unexpected(credentials.error());
+    }
+    TransferSettings settings{.config = config,
+                              .server = std::move(*server),
+                              .user_agent = options.user_agent,
+                              .body_bytes_max = options.body_bytes_max,
+                              .connect_timeout = options.connect_timeout,
+                              .tcp_keepalive = options.tcp_keepalive,
+                              .redirects_max = options.redirects_max};
+    std::unique_ptr<CurlTransport> transport(new CurlTransport(std::move(settings), options, std::move(*credentials)));
+    if (!transport->multi_) {
+        return fail(Errc::Exhausted, "libcurl: out of memory");
+    }
+    return transport;
+}
+
+CurlTransport::CurlTransport(TransferSettings settings, const TransportOptions& options, Credentials credentials)
+    : settings_(std::move(settings)), options_(options), credentials_(std::move(credentials)), multi_(curl_multi_init()) {
+    settings_.open_socket = &CurlTransport::open_socket;
+    settings_.close_socket = &CurlTransport::close_socket;
+    settings_.head_seen = [](void* self, const CurlTransfer& transfer) { static_cast<CurlTransport*>(self)->log_warnings(transfer); };
+    settings_.owner = this;
+}
+
+CurlTransport::~CurlTransport() {
+    for (auto& [id, transfer] : running_) {
+        transfer->forget();
+        curl_multi_remove_handle(multi_.get(), transfer->handle());
+    }
+    running_.clear();
+}
+
+curl_socket_t CurlTransport::open_socket(void* self, curlsocktype, curl_sockaddr* address) {
+    const int socket = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    if (socket < 0) {
+        return CURL_SOCKET_BAD;
+    }
+    static_cast<CurlTransport*>(self)->sockets_.insert(socket);
+    return socket;
+}
+
+int CurlTransport::close_socket(void* self, curl_socket_t socket) {
+    auto& transport = *static_cast<CurlTransport*>(self);
+    transport.sockets_.erase(socket);
+    transport.probed_.erase(socket);
+    return ::close(socket);
+}
+
+Transport::RequestId CurlTransport::start(Request request, ResponseHandler& handler) {
+    const RequestId id{next_id_++};
+    waiting_.push_back(std::make_unique<CurlTransfer>(id, std::move(request), handler));
+    return id;
+}
+
+void CurlTransport::cancel(RequestId id) {
+    // Inside a call-back of start_waiting() the transfer may be in neither; then it has ended.
+    std::erase_if(waiting_, [&](const auto& transfer) { return transfer->id() == id; });
+    const auto at = running_.find(id);
+    if (at == running_.end()) {
+        return;
+    }
+    at->second->forget();
+    if (is_inside_curl_) {
+        cancelled_.push_back(id);
+        return;
+    }
+    curl_multi_remove_handle(multi_.get(), at->second->handle());
+    running_.erase(at);
+}
+
+void CurlTransport::wake() {
+    is_woken_ = true;
+    curl_multi_wakeup(multi_.get());
+}
+
+void CurlTransport::poll(milliseconds wait) {
+    PENSTOCK_CHECK(!is_inside_curl_);
+    const Time deadline = std::chrono::steady_clock::now() + wait;
+    const uint64_t before = call_backs_;
+    while (true) {
+        const Time now = std::chrono::steady_clock::now();
+        warn_insecure(now);
+        start_waiting(now);
+        perform();
+        reap();
+        check_liveness(std::chrono::steady_clock::now());
+        const Time after = std::chrono::steady_clock::now();
+        if (call_backs_ != before || is_woken_.exchange(false) || after >= deadline) {
+            return;
+        }
+        // A redirect followed, or a request that a call-back started: there is work at once.
+        if (!waiting_.empty() && !is_pending_) {
+            continue;
+        }
+        const auto left = std::chrono::ceil<milliseconds>(deadline - after);
+        curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(std::min(left, longest_sleep()).count()), nullptr);
+    }
+}
+
+milliseconds CurlTransport::longest_sleep() const {
+    if (is_pending_) {
+        return kPluginLook;
+    }
+    const LivenessLimits& limits = options_.liveness;
+    // A quarter of the shortest limit: half-open connections are found at most that much too late.
+    const milliseconds shortest = std::min({limits.silence_max, limits.probe_after, limits.probe_answer_max});
+    return std::clamp(shortest / 4, milliseconds(10), milliseconds(1000));
+}
+
+void CurlTransport::start_waiting(Time now) {
+    if (waiting_.empty() && !is_pending_) {
+        return;
+    }
+    const Credentials::State state = credentials_.refresh(Instant::now());
+    is_pending_ = state == Credentials::State::Pending;
+    if (is_pending_) {
+        return;
+    }
+    // Failures call back, and those may start and cancel: one at a time, off the front, and no more than there are now.
+    for (size_t left = waiting_.size(); left > 0 && !waiting_.empty(); --left) {
+        std::unique_ptr<CurlTransfer> transfer = std::move(waiting_.front());
+        waiting_.erase(waiting_.begin());
+        if (state == Credentials::State::Failed) {
+            const TransportError error{TransportError::Kind::Credentials, transfer->subject(settings_) + credentials_.failure()};
+            ++call_backs_;
+            transfer->handler()->on_end(error);
+        } else {
+            begin(std::move(transfer), now);
+        }
+    }
+}
+
+void CurlTransport::begin(std::unique_ptr<CurlTransfer> transfer, Time now) {
+    CURL* handle = transfer->prepare(settings_, credentials_.tls(), credentials_.token(), now);
+    if (handle == nullptr || curl_multi_add_handle(multi_.get(), handle) != CURLM_OK) {
+        ++call_backs_;
+        transfer->handler()->on_end(TransportError{TransportError::Kind::Broken, transfer->subject(settings_) + "libcurl: out of memory"});
+        return;
+    }
+    log::get("kube").trace("{}started as {}", transfer->subject(settings_), transfer->id().value);
+    const RequestId id = transfer->id();
+    running_.emplace(id, std::move(transfer));
+}
+
+void CurlTransport::perform() {
+    int still_running = 0;
+    is_inside_curl_ = true;
+    curl_multi_perform(multi_.get(), &still_running);
+    is_inside_curl_ = false;
+    remove_cancelled();
+}
+
+void CurlTransport::remove_cancelled() {
+    for (const RequestId id : std::exchange(cancelled_, {})) {
+        cancel(id);
+    }
+}
+
+void CurlTransport::reap() {
+    int left = 0;
+    while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
+        if (message->msg != CURLMSG_DONE) {
+            continue;
+        }
+        // The message does not outlive the handle's removal.
+        const CURLcode code = message->data.result;
+        CurlTransfer* transfer = nullptr;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
+        const auto at = running_.find(transfer->id());
+        std::optional<TransportError> error = transfer->outcome(code, settings_);
+        curl_multi_remove_handle(multi_.get(), transfer->handle());
+        if (!error) {
+            const Result<bool> followed = transfer->follow_redirect(settings_);
+            if (followed && *followed && curl_multi_add_handle(multi_.get(), transfer->handle()) == CURLM_OK) {
+                continue;
+            }
+            if (!followed) {
+                error = TransportError{TransportError::Kind::Redirect, followed.error().what};
+            }
+        }
+        if (error && error->kind == TransportError::Kind::Timeout) {
+            give_up_if_silent(*transfer);
+        }
+        finish(at, error);
+    }
+}
+
+// A request that got nothing within its time ends alone; its HTTP/2 connection would stay in the pool and swallow the next one as well,
+// were there no watch on it whose silence counts. (An HTTP/1.1 connection has been closed with it.)
+void CurlTransport::give_up_if_silent(const CurlTransfer& transfer) {
+    const auto sockets = sockets_by_port();
+    const auto socket = sockets.find(transfer.local_port());
+    if (socket != sockets.end() &&
+        since_last_byte(socket->second) >= std::min(transfer.request().timeout, options_.liveness.probe_answer_max)) {
+        ++half_open_connections_;
+        ::shutdown(socket->second, SHUT_RDWR);
+    }
+}
+
+// The handle has left the multi.
+void CurlTransport::finish(Transfers::iterator at, const std::optional<TransportError>& error) {
+    const std::unique_ptr<CurlTransfer> transfer = std::move(at->second);
+    running_.erase(at);
+    if (error) {
+        const TransportError shown{error->kind, credentials_.without_secrets(error->what)};
+        log::get("kube").debug("{}", shown.what);
+        if (transfer->handler() != nullptr) {
+            ++call_backs_;
+            transfer->handler()->on_end(shown);
+        }
+        return;
+    }
+    log::get("kube").trace("{}{}", transfer->subject(settings_), transfer->head().status);
+    if (transfer->handler() != nullptr) {
+        ++call_backs_;
+        transfer->handler()->on_end(std::nullopt);
+    }
+}
+
+void CurlTransport::log_warnings(const CurlTransfer& transfer) {
+    for (const std::string& warning : transfer.head().warnings) {
+        if (warnings_.size() >= kWarningsMax || !warnings_.insert(warning).second) {
+            continue;
+        }
+        log::get("kube").warn("{}the server warns: {}", transfer.subject(settings_), credentials_.without_secrets(warning));
+        if (warnings_.size() == kWarningsMax) {
+            log::get("kube").warn("{} different warnings of the server; further ones are not shown", kWarningsMax);
+        }
+    }
+}
+
+void CurlTransport::warn_insecure(Time now) {
+    if (!settings_.config.insecure_skip_tls_verify || now < insecure_warning_at_) {
+        return;
+    }
+    log::get("kube").warn("{}: insecure-skip-tls-verify: the server's identity is not checked, anybody between could read the credentials",
+                          settings_.server.origin());
+    insecure_warning_at_ = now + options_.insecure_warning_period;
+}
+
+std::map<long, int> CurlTransport::sockets_by_port() {
+    std::map<long, int> by_port;
+    for (const int socket : sockets_) {
+        if (const long port = port_of(socket); port > 0) {
+            by_port.emplace(port, socket);
+        }
+    }
+    return by_port;
+}
+
+void CurlTransport::check_liveness(Time now) {
+    if (running_.empty() || now - liveness_checked_at_ < longest_sleep() / 2) {
+        return;
+    }
+    liveness_checked_at_ = now;
+    const std::map<long, int> sockets = sockets_by_port();
+    std::set<int> http2;
+    std::vector<RequestId> silent;
+    for (const auto& [id, transfer] : running_) {
+        const auto socket = sockets.find(transfer->local_port());
+        if (transfer->is_http2() && socket != sockets.end()) {
+            http2.insert(socket->second);
+        } else if (transfer->request().watch && now - transfer->last_byte_at() >= options_.liveness.silence_max) {
+            silent.push_back(id);
+        }
+    }
+    for (const int socket : http2) {
+        const Time last_received = now - since_last_byte(socket);
+        switch (probed_[socket].step(now, last_received, options_.liveness)) {
+            case ProbedConnection::Step::Wait:
+                break;
+            case ProbedConnection::Step::Probe:
+                probe(now);
+                break;
+            case ProbedConnection::Step::GiveUp:
+                give_up(socket, fmt::format("half-open: nothing received for {}, and a probe not answered in {}",
+                                            seconds(std::chrono::floor<milliseconds>(now - last_received)),
+                                            seconds(options_.liveness.probe_answer_max)));
+                break;
+        }
+    }
+    for (const RequestId id : silent) {
+        const auto at = running_.find(id);
+        if (at == running_.end()) {
+            continue;
+        }
+        const std::string reason = "half-open: no byte for " + seconds(options_.liveness.silence_max);
+        const auto socket = sockets.find(at->second->local_port());
+        if (socket != sockets.end()) {
+            give_up(socket->second, reason);
+        } else {
+            ++half_open_connections_;
+            give_up(id, reason);
+        }
+    }
+}
+
+// libcurl has no PING to offer here: curl_easy_upkeep() knows only connections of curl_easy_perform() (libcurl 7.88, lib/easy.c). A request
+// on the same connection asks the same of the peer. /version is open to everybody, small, and as old as Kubernetes; any answer will do.
+void CurlTransport::probe(Time now) {
+    auto transfer = std::make_unique<CurlTransfer>(
+        RequestId{next_id_++}, Request{.target = "/version", .timeout = options_.liveness.probe_answer_max}, probe_handler_);
+    begin(std::move(transfer), now);
+}
+
+// Ends what runs on this connection, and the connection: taking an HTTP/2 stream away would leave it in the pool, for the next request.
+void CurlTransport::give_up(int socket, const std::string& reason) {
+    ++half_open_connections_;
+    const long port = port_of(socket);
+    ::shutdown(socket, SHUT_RDWR);
+    probed_.erase(socket);
+    std::vector<RequestId> carried;
+    for (const auto& [id, transfer] : running_) {
+        if (transfer->local_port() == port) {
+            carried.push_back(id);
+        }
+    }
+    log::get("kube").warn("{}: connection given up: {}", settings_.server.origin(), reason);
+    for (const RequestId id : carried) {
+        give_up(id, reason);
+    }
+}
+
+void CurlTransport::give_up(RequestId id, const std::string& reason) {
+    const auto at = running_.find(id);
+    if (at == running_.end()) {
+        return;  // cancelled by the call-back of one before
+    }
+    const TransportError error{TransportError::Kind::Broken, at->second->subject(settings_) + reason};
+    curl_multi_remove_handle(multi_.get(), at->second->handle());
+    finish(at, error);
+}
+
+}  // namespace penstock::kube
