@@ -54,8 +54,8 @@ class Gateway:
     def daemon_words(self):
         cores = ",".join(str(core_of_worker(worker)) for worker in range(self._workers))
         words = [self.program("penstockd"), "--listen", self.address, "--state-file", self.state_file, "--mode", "node",
-                 "--gateway-name", self._place.name, "--node-name", self._place.name, "--memory-mb", str(self.memory_mb), "--main-core", str(cores_allowed()[0]),
-                 "--worker-cores", cores]
+                 "--gateway-name", self._place.name, "--node-name", self._place.name, "--memory-mb", str(self.memory_mb),
+                 "--main-core", str(cores_allowed()[0]), "--worker-cores", cores]
         for i, (interface, twin, addresses) in enumerate(self._place.ports):
             words += ["--port", f"device=net_{self._driver}{i},iface={interface};twin={twin};address={addresses}"]
         return words + self.more_options
@@ -73,7 +73,8 @@ class Gateway:
 
     def start_sync_of_cluster(self, *options, env=None):
         """penstock-sync on the host itself, where an API server on 127.0.0.1 is: this gateway it reaches by a Unix socket."""
-        words = [*self.wrap_sync, self.program("penstock-sync"), "--gateway", self.address, "--allowed-external-cidrs", ALLOWED_EXTERNAL_CIDRS, *options]
+        words = [*self.wrap_sync, self.program("penstock-sync"), "--gateway", self.address,
+                 "--allowed-external-cidrs", ALLOWED_EXTERNAL_CIDRS, *options]
         self.sync = self._run.spawn(words, "penstock-sync.log", env)
 
     def until_served(self, services, patience_s=15):

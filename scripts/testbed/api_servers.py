@@ -18,6 +18,7 @@ OLD_GO = "/usr/lib/go-1.19/bin/go"  # of golang-1.19-go; 1.20's sources are from
 # Kubernetes, the etcd that it is published with, and the Go that both want; newest first, and the first that this machine's Go can build is
 # `current`. Debian's etcd is 3.4, whose watches cannot be asked how far they are: a current API server then keeps features to itself.
 CURRENT = (("v1.36.3", "v3.6.8", (1, 26)), ("v1.34.4", "v3.6.4", (1, 24)))
+OUT_OF_TIME = "out of time; what was built so far is kept, so the next try is faster"
 
 
 class NotToBeHad(Exception):
@@ -232,14 +233,14 @@ def _bounded(words, log, deadline, **how):
     """Runs to the end or to the deadline; a group of its own, so that all of it ends."""
     left = deadline - time.monotonic()
     if left <= 0:
-        raise NotToBeHad("out of time; what was built so far is kept, so the next try is faster")
+        raise NotToBeHad(OUT_OF_TIME)
     with open(log, "ab") as output:
         process = subprocess.Popen(["nice", *words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
                                    **how)
         try:
             code = process.wait(left)
         except subprocess.TimeoutExpired:
-            raise NotToBeHad("out of time; what was built so far is kept, so the next try is faster") from None
+            raise NotToBeHad(OUT_OF_TIME) from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)

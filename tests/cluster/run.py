@@ -1,9 +1,9 @@
 """Cluster cases: penstock-sync follows a real kube-apiserver and etcd, driven by kubectl; asserted are packets and what penstockctl shows.
 
-run.py --build DIR [--filter REGEX] [--counts FILE] [--list] [--server NAME] [--minutes N] [--long]
+run.py --build DIR [--filter REGEX] [--counts FILE] [--list] [--server NAME] [--minutes N] [--minute]
 
 All cases run against each API server that can be had (scripts/testbed/build-api-server); one that cannot is one skipped case with its
-reason. --long: outages last a minute instead of 20 s.
+reason. --minute: outages last a minute instead of 20 s.
 """
 import argparse
 import os
@@ -37,9 +37,9 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--server", choices=("current", "1.20"))
     parser.add_argument("--minutes", type=float, default=60, help="for building API servers that are not there")
-    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--minute", action="store_true")
     options = parser.parse_args()
-    outage_cases.outage_s = 60 if options.long else 20
+    outage_cases.outage_s = 60 if options.minute else 20
     names = api_servers.names() if not options.server else (options.server,)
     chosen = {name: [case for case in all_cases() if re.search(options.filter, f"{name} {case.name}")] for name in names}
     if options.list:
