@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "control/kube/object_schema.hpp"
 #include "control/manifest/decode_object.hpp"
 #include "control/manifest/fields.hpp"
 
@@ -134,7 +135,8 @@ class FileDecoder {
         }
         std::vector<Fault> faults;
         const Fields fields(&value, "", &faults);
-        const TypeOfObject type{fields.text_or("apiVersion", outer.api_version), fields.text_or("kind", outer.kind)};
+        const TypeOfObject type{kube::schema::text_or(fields, "apiVersion", outer.api_version),
+                                kube::schema::text_or(fields, "kind", outer.kind)};
         if (!faults.empty() || type.api_version.empty() || type.kind.empty()) {
             report(faults, "");
             return unidentified(value.line, "a Kubernetes object has an apiVersion and a kind");
@@ -153,7 +155,7 @@ class FileDecoder {
         }
         // Reading it once more for its name must not report a fault twice.
         faults = faults_in(value);
-        Object decoded = decode_object(*kind, type, fields);
+        Object decoded = decode_object(*id, type, fields);
         report(faults, id->to_string());
         result_.objects.push_back({*id, value.line, faults.empty() ? std::optional(std::move(decoded)) : std::nullopt});
     }

@@ -1,5 +1,5 @@
-// One object's fields -> a plain struct with the API's defaults (GEN-004). Pure; the part of the manifest room that knows Kubernetes'
-// schema. Faults go to the list that `fields` was made with.
+// What a manifest's document defines: its type, and the object in it by the one schema (control/kube/object_schema.hpp). Pure. Faults go to
+// the list that `fields` was made with.
 #pragma once
 
 #include <optional>
@@ -25,6 +25,7 @@ struct TypeOfObject {
 // nullopt where there is no usable name or namespace.
 [[nodiscard]] std::optional<ObjectId> identify(ObjectKind kind, const Fields& object);
 
-[[nodiscard]] Object decode_object(ObjectKind kind, const TypeOfObject& type, const Fields& object);
+// `id` is what identify() said.
+[[nodiscard]] Object decode_object(const ObjectId& id, const TypeOfObject& type, const Fields& object);
 
 }  // namespace penstock::manifest

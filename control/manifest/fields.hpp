@@ -1,15 +1,14 @@
-// Typed access to the fields of one mapping. A field that is absent or null has its default (GEN-004); a field of another type than the
-// API gives it is a fault that names path, type found and type wanted (GEN-003); fields nobody asks for are nobody's business (GEN-002).
-// Borrows the tree. Pure.
+// The fields of one mapping of a YAML tree, as the schema asks for them (control/kube/fields.hpp). Borrows the tree. Pure.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "control/kube/fields.hpp"
 #include "control/manifest/yaml_tree.hpp"
 
 namespace penstock::manifest {
@@ -20,32 +19,63 @@ class Fields {
     Fields(const Value* mapping, std::string path, std::vector<Fault>* faults)
         : mapping_(mapping), path_(std::move(path)), faults_(faults) {}
 
-    // Faults met so far by this and all made with the same list.
     [[nodiscard]] bool has_faults() const noexcept { return !faults_->empty(); }
     [[nodiscard]] bool has(std::string_view key) const { return present(key) != nullptr; }
-    [[nodiscard]] std::string text(std::string_view key) const;
-    // The API server fills defaults for "" as it does for absence.
-    [[nodiscard]] std::string text_or(std::string_view key, std::string_view when_empty) const;
+    [[nodiscard]] std::string_view text(std::string_view key) const;
     [[nodiscard]] std::optional<bool> boolean(std::string_view key) const;
     [[nodiscard]] std::optional<int64_t> integer(std::string_view key) const;
-    // IntOrString, as its text.
     [[nodiscard]] std::string integer_or_text(std::string_view key) const;
-    [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;
-    [[nodiscard]] std::map<std::string, std::string> text_map(std::string_view key) const;
     [[nodiscard]] Fields mapping(std::string_view key) const;
-    // A list of mappings.
-    [[nodiscard]] std::vector<Fields> mappings(std::string_view key) const;
+
+    template <typename Function>
+    void each_text(std::string_view key, const Function& function) const {
+        each_item(key, kube::ValueKind::String, [&](const Value& item, size_t) { function(std::string_view(item.text)); });
+    }
+    template <typename Function>
+    void each_mapping(std::string_view key, const Function& function) const {
+        each_item(key, kube::ValueKind::Mapping,
+                  [&](const Value& item, size_t index) { function(Fields(&item, kube::path_of_item(path_to(key), index), faults_)); });
+    }
+    template <typename Function>
+    void each_entry(std::string_view key, const Function& function) const {
+        if (const Value* map = present_as(key, kube::ValueKind::Mapping)) {
+            for (const auto& [name, value] : map->fields) {
+                if (value->kind == kube::ValueKind::String) {
+                    function(std::string_view(name), std::string_view(value->text));
+                } else if (value->kind == kube::ValueKind::Null) {
+                    function(std::string_view(name), std::string_view());
+                } else {
+                    wrong_type(kube::path_of_entry(path_to(key), name), *value, to_string(kube::ValueKind::String));
+                }
+            }
+        }
+    }
 
  private:
+    template <typename Function>
+    void each_item(std::string_view key, kube::ValueKind kind, const Function& function) const {
+        if (const Value* list = present_as(key, kube::ValueKind::List)) {
+            for (size_t i = 0; i < list->items.size(); ++i) {
+                if (list->items[i]->kind == kind) {
+                    function(*list->items[i], i);
+                } else {
+                    wrong_type(kube::path_of_item(path_to(key), i), *list->items[i], to_string(kind));
+                }
+            }
+        }
+    }
+
     // Null for absent and for null.
     [[nodiscard]] const Value* present(std::string_view key) const;
-    [[nodiscard]] const Value* present_as(std::string_view key, Value::Kind kind) const;
-    [[nodiscard]] std::string path_to(std::string_view key) const;
+    [[nodiscard]] const Value* present_as(std::string_view key, kube::ValueKind kind) const;
+    [[nodiscard]] std::string path_to(std::string_view key) const { return kube::path_of_field(path_, key); }
     void wrong_type(const std::string& path, const Value& found, const char* wanted) const;
 
     const Value* mapping_;
     std::string path_;
     std::vector<Fault>* faults_;
 };
+
+static_assert(kube::FieldsLike<Fields>);
 
 }  // namespace penstock::manifest

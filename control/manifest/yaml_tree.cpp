@@ -20,26 +20,6 @@ const Value* Value::find(std::string_view key) const noexcept {
     return field == fields.end() ? nullptr : field->second.get();
 }
 
-const char* to_string(Value::Kind kind) noexcept {
-    switch (kind) {
-        case Value::Kind::Null:
-            return "null";
-        case Value::Kind::Boolean:
-            return "a boolean";
-        case Value::Kind::Integer:
-            return "an integer";
-        case Value::Kind::Float:
-            return "a number with a fraction";
-        case Value::Kind::String:
-            return "a string";
-        case Value::Kind::List:
-            return "a list";
-        case Value::Kind::Mapping:
-            return "a mapping";
-    }
-    return "nothing";
-}
-
 namespace {
 
 // Thrown through yaml-cpp's parser, which keeps nothing that would leak, and caught in parse_tree.

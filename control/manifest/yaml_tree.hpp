@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "control/kube/fields.hpp"
+
 namespace penstock::manifest {
 
 // What a hostile or broken document may cost.
@@ -35,7 +37,7 @@ struct Value;
 using ValuePtr = std::shared_ptr<const Value>;  // shared because aliases share
 
 struct Value {
-    enum class Kind : uint8_t { Null, Boolean, Integer, Float, String, List, Mapping };
+    using Kind = kube::ValueKind;
     Kind kind = Kind::Null;
     bool boolean = false;
     bool has_faults = false;  // here or below
@@ -51,9 +53,6 @@ struct Value {
     // Null where there is no such field.
     [[nodiscard]] const Value* find(std::string_view key) const noexcept;
 };
-
-// "a string", "an integer", ...: for messages.
-[[nodiscard]] const char* to_string(Value::Kind kind) noexcept;
 
 struct Tree {
     ValuePtr root;               // null: the document is empty, or could not be read to its end

@@ -55,7 +55,8 @@ TEST(Decode, ReadsEveryFieldOfAService) {
     const auto file = decode(R"(
 apiVersion: v1
 kind: Service
-metadata: {name: web, namespace: shop, uid: u-1, creationTimestamp: 2026-01-02T03:04:05Z, labels: {app: web}, annotations: {a/b: "1"}}
+metadata: {name: web, namespace: shop, uid: u-1, creationTimestamp: 2026-01-02T03:04:05Z, labels: {app: web, service.kubernetes.io/headless: ""},
+  annotations: {a/b: "1", penstock.io/scheduler: rr}}
 spec:
   type: LoadBalancer
   clusterIP: 10.96.0.7
@@ -84,27 +85,28 @@ status:
       ports: [{port: 80, protocol: TCP, error: Nope}]
 )",
                              "web.yaml");
-    const kube::Service expected{.meta = {"shop", "web", "u-1", "2026-01-02T03:04:05Z", {{"app", "web"}}, {{"a/b", "1"}}},
-                                 .type = "LoadBalancer",
-                                 .cluster_ip = "10.96.0.7",
-                                 .awaits_cluster_ip = true,
-                                 .cluster_ips = {"10.96.0.7"},
-                                 .ip_families = {"IPv4"},
-                                 .external_ips = {"80.11.12.10"},
-                                 .ports = {{"http", "TCP", 80, 30080, "web"}},
-                                 .selector = {{"app", "web"}},
-                                 .external_traffic_policy = "Local",
-                                 .internal_traffic_policy = "Local",
-                                 .session_affinity = "ClientIP",
-                                 .affinity_timeout_s = 60,
-                                 .load_balancer_ip = "203.0.113.9",
-                                 .load_balancer_class = "penstock.io/gateway",
-                                 .load_balancer_source_ranges = {"10.0.0.0/8"},
-                                 .allocate_load_balancer_node_ports = false,
-                                 .health_check_node_port = 31000,
-                                 .publish_not_ready_addresses = true,
-                                 .external_name = "example.org",
-                                 .ingress = {{.ip = "203.0.113.20", .hostname = "h", .ip_mode = "VIP", .ports = {{80, "TCP", "Nope"}}}}};
+    const kube::Service expected{
+        .meta = {"shop", "web", "u-1", "2026-01-02T03:04:05Z", {{"service.kubernetes.io/headless", ""}}, {{"penstock.io/scheduler", "rr"}}},
+        .type = "LoadBalancer",
+        .cluster_ip = "10.96.0.7",
+        .awaits_cluster_ip = true,
+        .cluster_ips = {"10.96.0.7"},
+        .ip_families = {"IPv4"},
+        .external_ips = {"80.11.12.10"},
+        .ports = {{"http", "TCP", 80, 30080, "web"}},
+        .selector = {{"app", "web"}},
+        .external_traffic_policy = "Local",
+        .internal_traffic_policy = "Local",
+        .session_affinity = "ClientIP",
+        .affinity_timeout_s = 60,
+        .load_balancer_ip = "203.0.113.9",
+        .load_balancer_class = "penstock.io/gateway",
+        .load_balancer_source_ranges = {"10.0.0.0/8"},
+        .allocate_load_balancer_node_ports = false,
+        .health_check_node_port = 31000,
+        .publish_not_ready_addresses = true,
+        .external_name = "example.org",
+        .ingress = {{.ip = "203.0.113.20", .hostname = "h", .ip_mode = "VIP", .ports = {{80, "TCP", "Nope"}}}}};
     EXPECT_EQ(only<kube::Service>(file), expected);
 }
 

@@ -1,0 +1,151 @@
+#include "control/kube/list_reader.hpp"
+
+#include <utility>
+
+#include "control/kube/json_fields.hpp"
+#include "control/kube/json_tree.hpp"
+
+namespace penstock::kube {
+namespace {
+
+// Of the envelope only its strings could be long: a continue token has some hundred bytes. An item costs it three.
+constexpr size_t kEnvelopeBytesMax = size_t{4} * 1024 * 1024;
+
+}  // namespace
+
+Status ListReader::broken(Error error) {
+    error_ = error;
+    return std::unexpected(std::move(error));
+}
+
+// Up to the first byte of an item, which is not taken, or to the end.
+size_t ListReader::push_envelope(std::string_view bytes) {
+    for (size_t i = 0; i < bytes.size(); ++i) {
+        if (bytes[i] == '{' && in_items_ && depth_ == 2 && !in_string_) {
+            return i;
+        }
+        envelope_byte(bytes[i]);
+    }
+    return bytes.size();
+}
+
+void ListReader::envelope_byte(char c) {
+    envelope_.push_back(c);
+    if (in_string_) {
+        in_string_ = escaped_ || c != '"';
+        escaped_ = !escaped_ && c == '\\';
+        if (in_string_ && depth_ == 1) {
+            string_.push_back(c);
+        }
+        return;
+    }
+    switch (c) {
+        case '"':
+            in_string_ = true;
+            string_.clear();
+            break;
+        case ':':
+            if (depth_ == 1) {
+                key_ = std::exchange(string_, {});
+                if (key_ == "items") {  // given twice, the last counts (APISYNC-017)
+                    page_.items.clear();
+                    page_.faults.clear();
+                }
+            }
+            break;
+        case '{':
+        case '[':
+            ++depth_;
+            in_items_ |= depth_ == 2 && c == '[' && key_ == "items";
+            break;
+        case '}':
+        case ']':
+            depth_ -= depth_ > 0 ? 1 : 0;
+            in_items_ &= depth_ >= 2;
+            break;
+        default:
+            break;
+    }
+}
+
+void ListReader::end_item() {
+    // An item that is no JSON, or has no name, costs itself (GEN-001).
+    if (auto decoded = decode_object(*decoder_, kind_, item_)) {
+        page_.items.push_back(std::move(*decoded));
+    } else {
+        page_.faults.push_back("items[" + std::to_string(page_.items.size() + page_.faults.size()) + "]: " + decoded.error().what);
+    }
+    item_.clear();
+    envelope_ += "{}";
+}
+
+Status ListReader::push(std::string_view bytes) {
+    if (error_) {
+        return std::unexpected(*error_);
+    }
+    while (!bytes.empty()) {
+        if (scanner_.is_between()) {
+            bytes.remove_prefix(push_envelope(bytes));
+            if (envelope_.size() > kEnvelopeBytesMax) {
+                return broken({Errc::Exhausted, "list: more than " + std::to_string(kEnvelopeBytesMax) + " bytes beside its items"});
+            }
+        }
+        if (bytes.empty()) {
+            break;
+        }
+        // No further than the bound, as in JsonStream.
+        const size_t taken = scanner_.scan(bytes.substr(0, item_bytes_max_ - item_.size() + 1));
+        item_.append(bytes, 0, taken);
+        bytes.remove_prefix(taken);
+        if (item_.size() > item_bytes_max_) {
+            return broken({Errc::Exhausted, "list: an item is larger than " + std::to_string(item_bytes_max_) + " bytes (GEN-009)"});
+        }
+        if (scanner_.is_between()) {
+            end_item();
+        }
+    }
+    return {};
+}
+
+Result<ListPage> ListReader::finish() {
+    if (error_) {
+        return std::unexpected(*error_);
+    }
+    if (!scanner_.is_between()) {
+        return fail(Errc::Corrupt, "list: ended inside of an item");
+    }
+    const JsonTree& tree = decoder_->tree();
+    if (const Status parsed = decoder_->tree().parse(envelope_); !parsed) {
+        return in_context("list", parsed.error());
+    }
+    FaultList faults;
+    const JsonFields fields(tree, 0, faults);
+    if (const std::string_view kind = fields.text("kind"); !kind.empty() && kind != std::string(to_string(kind_)) + "List") {
+        return fail(Errc::Corrupt, "list: is a " + std::string(kind.substr(0, 80)) + ", must be a " + to_string(kind_) + "List");
+    }
+    const JsonFields meta = fields.mapping("metadata");
+    page_.resource_version = meta.text("resourceVersion");
+    page_.continue_token = meta.text("continue");
+    page_.remaining = meta.integer("remainingItemCount");
+    // What stands there beside objects is no list of objects, however much of it could be read.
+    size_t items = 0;
+    fields.each_mapping("items", [&](const JsonFields&) { ++items; });
+    if (!faults.empty()) {
+        return fail(Errc::Corrupt, "list: " + faults.take().front());
+    }
+    // Items that were not taken for such as they arrived: JSON could spell "items" with escapes. No server does.
+    if (items != page_.items.size() + page_.faults.size()) {
+        return fail(Errc::Corrupt, "list: its items stand under a key with escapes");
+    }
+    return std::move(page_);
+}
+
+Result<ListPage> decode_list_page(Decoder& decoder, ObjectKind kind, std::string_view json) {
+    ListReader reader(decoder, kind);
+    if (const Status pushed = reader.push(json); !pushed) {
+        return std::unexpected(pushed.error());
+    }
+    return reader.finish();
+}
+
+}  // namespace penstock::kube
