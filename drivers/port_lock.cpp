@@ -19,7 +19,7 @@ std::string holder_of(int fd) {
     while (!pid.empty() && std::isspace(static_cast<unsigned char>(pid.back())) != 0) {
         pid.pop_back();
     }
-    return pid.empty() ? "another process" : "penstockd pid " + pid;
+    return pid.empty() ? "another process" : "process " + pid;
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace penstock::drivers {
 
 class PortLock {
  public:
-    // Locks `path`, creating it (and its folder) where needed, and writes our pid into it. AlreadyExists: "`what` is in use by penstockd
-    // pid 1234". PermissionDenied, Unavailable: the file cannot be made.
+    // Locks `path`, creating it (and its folder) where needed, and writes our pid into it. AlreadyExists: "`what` is in use by process
+    // 1234". PermissionDenied, Unavailable: the file cannot be made.
     static Result<PortLock> acquire(const std::string& path, const std::string& what);
 
     PortLock() = default;  // holds nothing

@@ -202,7 +202,7 @@ TEST_F(Ports, ASecondPortOnTheSameInterfaceFailsByName) {
     const auto second = NicPort::probe(NicPortId{1}, options("net_af_packet1,iface=wire0", 1500, 1), {});
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, Errc::AlreadyExists);
-    EXPECT_EQ(second.error().what, "port net_af_packet1: wire0 is in use by penstockd pid " + std::to_string(getpid()));
+    EXPECT_EQ(second.error().what, "port net_af_packet1: wire0 is in use by process " + std::to_string(getpid()));
     EXPECT_EQ(run(peer.inside("ping -c 1 -W 1 10.5.0.1")), 0) << "the first port was disturbed";
 }
 

@@ -214,7 +214,7 @@ TEST(PortLock, ASecondStartFailsByName) {
     const auto second = PortLock::acquire(path, "port veth0");
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, Errc::AlreadyExists);
-    EXPECT_EQ(second.error().what, "port veth0 is in use by penstockd pid " + std::to_string(getpid()));
+    EXPECT_EQ(second.error().what, "port veth0 is in use by process " + std::to_string(getpid()));
     *first = PortLock();
     EXPECT_TRUE(PortLock::acquire(path, "port veth0"));
 }
