@@ -7,17 +7,10 @@
 #include <vector>
 
 #include "control/rpc/gateway.hpp"
+#include "control/rpc/listener.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::rpc {
-
-struct ServerOptions {
-    std::vector<std::string> unix_paths;           // absolute; whoever starts the server holds a lock beside each
-    std::vector<std::string> tcp_addresses;        // HOST:PORT
-    std::string tls_cert, tls_key, tls_client_ca;  // PEM files; needed with tcp_addresses
-    std::vector<std::string> tls_admin_names;
-    std::string socket_group;  // "": the process's own
-};
 
 struct Backends {
     StateTarget& state;

@@ -1,0 +1,34 @@
+// The doors of a gRPC server of ours: Unix sockets (mode 0660) and TCP by mutual TLS only, with reflection and the standard health service.
+// penstockd and penstock-sync hang their own services behind them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dataplane/base/result.hpp"
+
+namespace grpc {
+class Server;
+class Service;
+}  // namespace grpc
+
+namespace penstock::rpc {
+
+struct ServerOptions {
+    std::vector<std::string> unix_paths;           // absolute; whoever starts the server holds a lock beside each
+    std::vector<std::string> tcp_addresses;        // HOST:PORT
+    std::string tls_cert, tls_key, tls_client_ca;  // PEM files; needed with tcp_addresses
+    std::vector<std::string> tls_admin_names;      // for the services' Authorizer
+    std::string socket_group;                      // "": the process's own
+};
+
+// `services` outlive the server. Errors name the address or the file.
+[[nodiscard]] Result<std::unique_ptr<grpc::Server>> listen(const ServerOptions& options, const std::string& program,
+                                                           std::span<grpc::Service* const> services);
+
+// Ends all calls, waits for them at most half a second before they are cut, removes the sockets; null afterwards.
+void stop(std::unique_ptr<grpc::Server>& server);
+
+}  // namespace penstock::rpc
