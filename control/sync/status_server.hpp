@@ -1,0 +1,30 @@
+// The status service of penstock-sync (penstock.v1.SyncStatus) on its Unix socket: what `penstockctl get sync` asks.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "control/sync/status.hpp"
+#include "dataplane/base/result.hpp"
+#include "penstock/v1/sync.pb.h"
+
+namespace penstock::sync {
+
+[[nodiscard]] v1::Sync to_proto(const SyncReading& reading);
+
+class StatusServer {
+ public:
+    // `path` is absolute; a lock beside it keeps a second process off (AlreadyExists). `group`: who else may ask, "" nobody but the
+    // process's own. Errors name the path.
+    static Result<std::unique_ptr<StatusServer>> start(const std::string& path, const std::string& group, ReadSync read);
+    ~StatusServer();
+    StatusServer(const StatusServer&) = delete;
+    StatusServer& operator=(const StatusServer&) = delete;
+
+ private:
+    struct Impl;
+    explicit StatusServer(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock::sync
