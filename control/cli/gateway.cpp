@@ -8,17 +8,20 @@
 #include "control/client/channel.hpp"
 #include "penstock/v1/debug.grpc.pb.h"
 #include "penstock/v1/status.grpc.pb.h"
+#include "penstock/v1/sync.grpc.pb.h"
 
 namespace penstock::cli {
 namespace {
 
 class RpcGateway final : public Gateway {
  public:
-    RpcGateway(client::Target target, uint32_t timeout_s, const std::shared_ptr<grpc::Channel>& channel)
-        : target_(std::move(target)),
+    RpcGateway(Program program, client::Target target, uint32_t timeout_s, const std::shared_ptr<grpc::Channel>& channel)
+        : program_(program == Program::Penstockd ? "penstockd" : "penstock-sync"),
+          target_(std::move(target)),
           timeout_(timeout_s),
           status_(v1::GatewayStatus::NewStub(channel)),
-          debug_(v1::GatewayDebug::NewStub(channel)) {}
+          debug_(v1::GatewayDebug::NewStub(channel)),
+          sync_(v1::SyncStatus::NewStub(channel)) {}
 
     Result<v1::Status> status() override { return call(*status_, &v1::GatewayStatus::Stub::GetStatus, v1::GetStatusRequest()); }
     Result<v1::ListPortsResponse> ports() override { return call(*status_, &v1::GatewayStatus::Stub::ListPorts, v1::ListPortsRequest()); }
@@ -57,6 +60,7 @@ class RpcGateway final : public Gateway {
     Result<v1::SetLogLevelResponse> set_log_level(const v1::SetLogLevelRequest& request) override {
         return call(*debug_, &v1::GatewayDebug::Stub::SetLogLevel, request);
     }
+    Result<v1::Sync> sync() override { return call(*sync_, &v1::SyncStatus::Stub::GetSync, v1::GetSyncRequest()); }
 
  private:
     template <typename Stub, typename Request, typename Response>
@@ -76,42 +80,44 @@ class RpcGateway final : public Gateway {
     [[nodiscard]] Error error_from(const grpc::Status& status) const {
         switch (status.error_code()) {
             case grpc::StatusCode::UNAVAILABLE:
-                return {Errc::Unavailable, "penstockd is not reachable at " + target_.text + ": " +
+                return {Errc::Unavailable, program_ + " is not reachable at " + target_.text + ": " +
                                                (status.error_message().contains("Permission denied")
-                                                    ? "may this user open it? penstockd --socket-group says who"
+                                                    ? "may this user open it? " + program_ + " --socket-group says who"
                                                     : "is it running?") +
                                                " (" + status.error_message() + ")"};
             case grpc::StatusCode::DEADLINE_EXCEEDED:
                 return {Errc::Unavailable,
-                        "penstockd at " + target_.text + " did not answer within " + std::to_string(timeout_.count()) + " s"};
+                        program_ + " at " + target_.text + " did not answer within " + std::to_string(timeout_.count()) + " s"};
             case grpc::StatusCode::NOT_FOUND:
                 return {Errc::NotFound, status.error_message()};
             case grpc::StatusCode::INVALID_ARGUMENT:
                 return {Errc::InvalidArgument, status.error_message()};
             case grpc::StatusCode::PERMISSION_DENIED:
             case grpc::StatusCode::UNAUTHENTICATED:
-                return {Errc::PermissionDenied, "penstockd at " + target_.text + " refuses: " + status.error_message()};
+                return {Errc::PermissionDenied, program_ + " at " + target_.text + " refuses: " + status.error_message()};
             case grpc::StatusCode::UNIMPLEMENTED:
-                return {Errc::Unsupported, "penstockd at " + target_.text + " does not know this call: another version?"};
+                return {Errc::Unsupported, program_ + " at " + target_.text + " does not know this call: another version?"};
             default:
-                return {Errc::Internal, "penstockd at " + target_.text + ": " + status.error_message()};
+                return {Errc::Internal, program_ + " at " + target_.text + ": " + status.error_message()};
         }
     }
 
+    const std::string program_;
     client::Target target_;
     std::chrono::seconds timeout_;
     std::unique_ptr<v1::GatewayStatus::Stub> status_;
     std::unique_ptr<v1::GatewayDebug::Stub> debug_;
+    std::unique_ptr<v1::SyncStatus::Stub> sync_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Gateway>> connect(const client::Target& target, const client::TlsFiles& tls, uint32_t timeout_s) {
+Result<std::unique_ptr<Gateway>> connect(Program program, const client::Target& target, const client::TlsFiles& tls, uint32_t timeout_s) {
     const auto channel = client::open_channel(target, tls);
     if (!channel) {
         return std::unexpected(channel.error());
     }
-    return std::make_unique<RpcGateway>(target, timeout_s, *channel);
+    return std::make_unique<RpcGateway>(program, target, timeout_s, *channel);
 }
 
 }  // namespace penstock::cli

@@ -10,6 +10,7 @@
 #include "dataplane/base/result.hpp"
 #include "penstock/v1/debug.pb.h"
 #include "penstock/v1/status.pb.h"
+#include "penstock/v1/sync.pb.h"
 
 namespace penstock::cli {
 
@@ -28,9 +29,16 @@ class Gateway {
     virtual Result<v1::ListNeighboursResponse> neighbours() = 0;
     virtual Result<v1::Explanation> explain(const v1::ExplainRequest& request) = 0;
     virtual Result<v1::SetLogLevelResponse> set_log_level(const v1::SetLogLevelRequest& request) = 0;
+    // Of penstock-sync: only where connect() was given its socket.
+    virtual Result<v1::Sync> sync() = 0;
 };
 
-// Does not talk to the gateway yet. Fails where a certificate file cannot be read. No call waits longer than `timeout_s`.
-[[nodiscard]] Result<std::unique_ptr<Gateway>> connect(const client::Target& target, const client::TlsFiles& tls, uint32_t timeout_s);
+// The two programs that a command may ask; each has a socket of its own.
+enum class Program : uint8_t { Penstockd, PenstockSync };
+
+// Does not talk to the program yet, which is there to be named in errors. Fails where a certificate file cannot be read. No call waits
+// longer than `timeout_s`.
+[[nodiscard]] Result<std::unique_ptr<Gateway>> connect(Program program, const client::Target& target, const client::TlsFiles& tls,
+                                                       uint32_t timeout_s);
 
 }  // namespace penstock::cli

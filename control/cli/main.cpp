@@ -37,7 +37,10 @@ int watch(Gateway* gateway, const Invocation& invocation) {
 int run(const Invocation& invocation) {
     std::unique_ptr<Gateway> gateway;
     if (invocation.command->needs_gateway) {
-        auto connected = connect(invocation.request.target, invocation.request.tls, invocation.request.timeout_s);
+        const Request& request = invocation.request;
+        const Program program = invocation.command->program;
+        auto connected =
+            connect(program, program == Program::Penstockd ? request.target : request.sync_target, request.tls, request.timeout_s);
         if (!connected) {
             return complain(connected.error());
         }

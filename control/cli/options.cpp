@@ -24,10 +24,11 @@ constexpr const char* kIntroduction =
     "  penstockctl explain --proto tcp --src 192.0.2.1:40000 --dst 80.11.12.10:80\n";
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 done; 1 refused, or what was asked for does not exist; 2 the command line is wrong; 3 penstockd cannot be reached.\n";
+    "Exit codes: 0 done; 1 refused, or what was asked for does not exist; 2 the command line is wrong; 3 penstockd, or penstock-sync, "
+    "cannot be reached.\n";
 
 // Options that every command takes; the rest must be named in Command::options.
-constexpr std::string_view kGeneral[] = {"help", "version", "gateway", "tls-cert", "tls-key", "tls-ca", "timeout"};
+constexpr std::string_view kGeneral[] = {"help", "version", "gateway", "sync-server", "tls-cert", "tls-key", "tls-ca", "timeout"};
 
 constexpr unsigned kHelpWidth = 120;
 
@@ -37,6 +38,7 @@ po::options_description general_options() {
     const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
     add("gateway", text("TARGET")->default_value(client::kDefaultTarget),
         "penstockd to ask: unix:PATH, or HOST:PORT with the certificates below");
+    add("sync-server", text("TARGET")->default_value(client::kDefaultSyncTarget), "penstock-sync to ask (get sync): unix:PATH");
     add("tls-cert", text("FILE"), "our certificate, PEM");
     add("tls-key", text("FILE"), "its private key, PEM");
     add("tls-ca", text("FILE"), "authority that signed the gateway's certificate, PEM");
@@ -160,6 +162,14 @@ Result<uint32_t> timeout_from(const std::string& text) {
     return seconds;
 }
 
+Result<client::Target> sync_target_from(const std::string& text) {
+    auto target = client::parse_target(text);
+    if (!target || !target->is_unix()) {
+        return usage("--sync-server " + text + ": must be unix:PATH; penstock-sync answers on a Unix socket only");
+    }
+    return target;
+}
+
 // Copies what the line says into a Request; the first value that cannot be read ends it.
 class RequestReader {
  public:
@@ -167,6 +177,7 @@ class RequestReader {
 
     Result<Request> read() {
         take("gateway", request_.target, [](const std::string& text) { return client::parse_target(text); });
+        take("sync-server", request_.sync_target, sync_target_from);
         request_.tls = {text_of("tls-cert"), text_of("tls-key"), text_of("tls-ca")};
         take("timeout", request_.timeout_s, timeout_from);
         take("output", request_.format, format_from);

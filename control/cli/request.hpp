@@ -14,6 +14,7 @@ namespace penstock::cli {
 
 struct Request {
     client::Target target;
+    client::Target sync_target{client::kDefaultSyncTarget};
     client::TlsFiles tls;
     uint32_t timeout_s = 10;
     Format format = Format::Table;

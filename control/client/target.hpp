@@ -10,6 +10,7 @@
 namespace penstock::client {
 
 inline constexpr const char* kDefaultTarget = "unix:/run/penstock/penstockd.sock";
+inline constexpr const char* kDefaultSyncTarget = "unix:/run/penstock/penstock-sync.sock";
 
 // unix:PATH, or HOST:PORT.
 struct Target {

@@ -21,6 +21,7 @@ struct Command {
     std::vector<std::string_view> options;  // beyond the general ones: {"namespace"}
     std::string_view summary;
     bool needs_gateway = true;
+    Program program = Program::Penstockd;  // which one is asked
     // Text for standard output, newline included. InvalidArgument is an error of usage.
     Result<std::string> (*run)(Gateway* gateway, const Request& request);
 };

@@ -3,9 +3,9 @@
 namespace penstock::cli {
 
 std::span<const Command> all_commands() {
-    static const std::vector<Command> commands{get_services(), get_backends(),   get_connections(),  get_ports(), get_workers(),
-                                               get_routes(),   get_neighbours(), describe_service(), stats(),     explain(),
-                                               status(),       version(),        set_log_level(),    completion()};
+    static const std::vector<Command> commands{get_services(), get_backends(),   get_connections(), get_ports(),        get_workers(),
+                                               get_routes(),   get_neighbours(), get_sync(),        describe_service(), stats(),
+                                               explain(),      status(),         version(),         set_log_level(),    completion()};
     return commands;
 }
 

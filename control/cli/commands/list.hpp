@@ -12,6 +12,7 @@ namespace penstock::cli {
 [[nodiscard]] Command get_workers();
 [[nodiscard]] Command get_routes();
 [[nodiscard]] Command get_neighbours();
+[[nodiscard]] Command get_sync();
 [[nodiscard]] Command describe_service();
 [[nodiscard]] Command stats();
 [[nodiscard]] Command explain();

@@ -6,6 +6,7 @@
 
 #include "penstock/v1/debug.pb.h"
 #include "penstock/v1/status.pb.h"
+#include "penstock/v1/sync.pb.h"
 
 namespace penstock::cli {
 
@@ -20,6 +21,7 @@ namespace penstock::cli {
 [[nodiscard]] std::string service_description(const v1::ListServicesResponse& services, const v1::ListBackendsResponse& backends);
 [[nodiscard]] std::string counters_tables(const v1::Counters& counters, bool wide);
 [[nodiscard]] std::string explanation_text(const v1::ExplainRequest& request, const v1::Explanation& explanation);
+[[nodiscard]] std::string sync_text(const v1::Sync& sync, bool wide);
 [[nodiscard]] std::string status_text(const v1::Status& status);
 // "http:80", "80".
 [[nodiscard]] std::string port_text(const v1::Service& service);

@@ -40,6 +40,7 @@ class FakeGateway final : public Gateway {
         log_level_request = request;
         return answer(log_levels_);
     }
+    Result<v1::Sync> sync() override { return answer(sync_); }
 
     std::optional<Error> error;  // what every call ends with
     v1::Status status_;
@@ -53,6 +54,7 @@ class FakeGateway final : public Gateway {
     v1::ListNeighboursResponse neighbours_;
     v1::Explanation explanation_;
     v1::SetLogLevelResponse log_levels_;
+    v1::Sync sync_;
 
     v1::ListServicesRequest services_request;
     v1::ListBackendsRequest backends_request;
