@@ -1,8 +1,11 @@
 """Each type of Service is created, changed and deleted by kubectl, and a client's packets follow."""
+import time
+
 from bed import needs
 from fixture import LB_IP, NODE_PORT, VIP, VIP2, VIP_6, case, check, equal, until
 from lab import network as net
 from lab.network import BACKENDS
+from testbed import bulk
 
 OTHER_LB_IP = "203.0.113.21"
 OTHER_NODE_PORT = 30081
@@ -103,3 +106,28 @@ def an_ipv6_service_has_slices_of_its_own_family_EP008(lab):
     lab.delete("endpointslice", "web-6")
     until("IPv6 is refused", lambda: lab.connection_outcome(VIP_6, 80) == "refused", 30)
     equal(set(lab.answered_by(9)), set(BACKENDS), "backends that answer over IPv4")
+
+
+@case()
+def six_hundred_services_are_more_than_a_page_and_all_are_served_APISYNC002(lab):
+    """A page holds 500. They are there before penstock-sync is, and one more comes while it lists."""
+    o, first_port, count = lab.objects, 1000, 600
+    objects = [entry for i in range(count) for entry in (
+        o.service(f"web-{i}", first_port + i, external_ips=[VIP]), o.backends(f"web-{i}", [f"backend-{1 + i % 3}"]))]
+    began = time.monotonic()
+    bulk.create(lab.cluster, objects)
+    created = time.monotonic() - began
+    lab.start_gateway()
+    began = time.monotonic()
+    lab.start_sync("--kubeconfig", lab.cluster.file("sync.kubeconfig"))
+    lab.apply(o.service("late", 80, external_ips=[VIP]), o.backends("late"))
+
+    def served():
+        return sum(bool(status.get("listening")) for key, status in lab.gateway.services().items() if key.startswith(f"{lab.kube_namespace}/"))
+    until("all are served", lambda: served() == count + 1, 120, 0.2)
+    lab.remarks.append(f"created in {created:.1f} s, served {time.monotonic() - began:.1f} s after the start of penstock-sync")
+    for i in (0, 1, 2, 499, 500, 501, count - 1):
+        equal(lab.get(VIP, first_port + i).backend, f"backend-{1 + i % 3}", f"backend of web-{i}")
+    bulk.delete(lab.cluster, objects)
+    until("all but one are withdrawn", lambda: served() == 1, 120, 0.2)
+    equal(lab.get().status, 200, "the one that stays")

@@ -1,0 +1,55 @@
+"""Objects by the thousand, over connections that stay open: kubectl would take minutes for what the API server takes in seconds."""
+import http.client
+import itertools
+import json
+import ssl
+import threading
+
+
+def create(cluster, objects, threads=4):
+    """Creates all of them, each by a request of its own as controllers do; in no certain order."""
+    _in_threads(cluster, "POST", ((collection_of(entry), entry) for entry in objects), 201, threads)
+
+
+def delete(cluster, objects, threads=4):
+    _in_threads(cluster, "DELETE", ((f"{collection_of(entry)}/{entry['metadata']['name']}", None) for entry in objects), 200, threads)
+
+
+def collection_of(entry):
+    group = "/api/" if "/" not in entry["apiVersion"] else "/apis/"
+    return f"{group}{entry['apiVersion']}/namespaces/{entry['metadata']['namespace']}/{entry['kind'].lower()}s"
+
+
+def _in_threads(cluster, method, requests, expected, threads):
+    requests, lock, errors = iter(requests), threading.Lock(), []
+
+    def work():
+        try:
+            connection = http.client.HTTPSConnection("127.0.0.1", cluster.port, timeout=60,
+                                                     context=ssl.create_default_context(cafile=cluster.file("ca.crt")))
+            while not errors:
+                with lock:  # a generator serves one thread at a time
+                    batch = list(itertools.islice(requests, 20))
+                if not batch:
+                    break
+                for path, body in batch:
+                    _one(connection, cluster.tokens["admin"], method, path, body, expected)
+            connection.close()
+        except Exception as error:  # noqa: BLE001: raised below, in the caller's thread
+            errors.append(error)
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if errors:
+        raise errors[0]
+
+
+def _one(connection, token, method, path, body, expected):
+    connection.request(method, path, None if body is None else json.dumps(body),
+                       {"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
+    response = connection.getresponse()
+    text = response.read()
+    if response.status != expected:
+        raise RuntimeError(f"{method} {path}: HTTP {response.status} {text[:500].decode(errors='replace')}")
