@@ -265,22 +265,27 @@ void CurlTransport::reap() {
                 error = TransportError{TransportError::Kind::Redirect, followed.error().what};
             }
         }
-        if (error && error->kind == TransportError::Kind::Timeout) {
-            give_up_if_silent(*transfer);
-        }
+        const bool is_timeout = error && error->kind == TransportError::Kind::Timeout;
+        const long port = transfer->local_port();
+        const milliseconds waited = transfer->request().timeout;
         finish(at, error);
+        if (is_timeout) {
+            give_up_if_silent(port, waited);
+        }
     }
 }
 
 // A request that got nothing within its time ends alone; its HTTP/2 connection would stay in the pool and swallow the next one as well,
 // were there no watch on it whose silence counts. (An HTTP/1.1 connection has been closed with it.)
-void CurlTransport::give_up_if_silent(const CurlTransfer& transfer) {
+void CurlTransport::give_up_if_silent(long port, milliseconds waited) {
     const auto sockets = sockets_by_port();
-    const auto socket = sockets.find(transfer.local_port());
-    if (socket != sockets.end() &&
-        since_last_byte(socket->second) >= std::min(transfer.request().timeout, options_.liveness.probe_answer_max)) {
-        ++half_open_connections_;
-        ::shutdown(socket->second, SHUT_RDWR);
+    const auto socket = sockets.find(port);
+    if (socket == sockets.end()) {
+        return;
+    }
+    const milliseconds silence = since_last_byte(socket->second);
+    if (silence >= std::min(waited, options_.liveness.probe_answer_max)) {
+        give_up(socket->second, "half-open: nothing received for " + seconds(silence) + ", and a request not answered");
     }
 }
 
@@ -385,9 +390,9 @@ void CurlTransport::check_liveness(Time now) {
 // libcurl has no PING to offer here: curl_easy_upkeep() knows only connections of curl_easy_perform() (libcurl 7.88, lib/easy.c). A request
 // on the same connection asks the same of the peer. /version is open to everybody, small, and as old as Kubernetes; any answer will do.
 void CurlTransport::probe(Time now) {
-    auto transfer = std::make_unique<CurlTransfer>(
-        RequestId{next_id_++}, Request{.target = "/version", .timeout = options_.liveness.probe_answer_max}, probe_handler_);
-    begin(std::move(transfer), now);
+    // Its own limit is there only in case that it went out on another connection, a second one: check_liveness() decides about this one.
+    const Request request{.target = "/version", .timeout = 2 * options_.liveness.probe_answer_max};
+    begin(std::make_unique<CurlTransfer>(RequestId{next_id_++}, request, probe_handler_), now);
 }
 
 // Ends what runs on this connection, and the connection: taking an HTTP/2 stream away would leave it in the pool, for the next request.

@@ -85,7 +85,7 @@ class CurlTransport final : public Transport {
     void warn_insecure(Time now);
     void check_liveness(Time now);
     void probe(Time now);
-    void give_up_if_silent(const CurlTransfer& transfer);
+    void give_up_if_silent(long port, std::chrono::milliseconds waited);
     void give_up(int socket, const std::string& reason);
     void give_up(RequestId id, const std::string& reason);
     std::map<long, int> sockets_by_port();

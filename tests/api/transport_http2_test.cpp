@@ -1,0 +1,177 @@
+// The transport over HTTP/2: many requests on one connection, and a peer that is silent on it.
+#include <gtest/gtest.h>
+
+#include "control/kube/curl_transport.hpp"
+#include "tests/support/fake_http2_server.hpp"
+#include "tests/support/recorded_answer.hpp"
+
+namespace penstock::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using test::CertificateAuthority;
+using test::FakeHttp2Server;
+using test::poll_until;
+using test::RecordedAnswer;
+using test::RecordedRequest;
+
+class TransportHttp2 : public testing::Test {
+ protected:
+    std::unique_ptr<CurlTransport> transport(const TransportOptions& options = {}) {
+        ClientConfig config;
+        config.origin = "test";
+        config.server = server_.url();
+        config.ca.data = Secret(authority_.pem());
+        config.token = Secret("token");
+        auto transport = CurlTransport::create(config, options);
+        EXPECT_TRUE(transport) << transport.error().what;
+        return std::move(*transport);
+    }
+    static FakeHttp2Server::Answer answer(const RecordedRequest& request) {
+        if (request.query("watch") == "1") {
+            return {.body = "{}\n", .stays_open = true};
+        }
+        if (request.path() == "/large") {
+            return {.body = std::string(10 << 20, 'x')};
+        }
+        if (request.path() == "/version") {
+            return {.status = 403};  // any answer shows that somebody is there
+        }
+        return {.body = "{\"list\":1}"};
+    }
+    size_t probes() const {
+        size_t found = 0;
+        for (const RecordedRequest& request : server_.requests()) {
+            found += request.path() == "/version" ? 1 : 0;
+        }
+        return found;
+    }
+
+    CertificateAuthority authority_;
+    FakeHttp2Server server_{&TransportHttp2::answer, {.certificate = authority_.issue_loopback()}};
+};
+
+TEST_F(TransportHttp2, ListAndWatchesShareOneConnection_APISYNC019) {
+    const auto client = transport();
+    RecordedAnswer list, services, nodes, large;
+    client->start({.target = "/services?limit=500", .accept_gzip = true}, list);
+    client->start({.target = "/services?watch=1", .watch = true}, services);
+    client->start({.target = "/nodes?watch=1", .watch = true}, nodes);
+    ASSERT_TRUE(poll_until(*client, [&] { return list.has_ended && services.body == "{}\n" && nodes.body == "{}\n"; }));
+    EXPECT_TRUE(list.is_well()) << list.what();
+    EXPECT_EQ(list.body, "{\"list\":1}");
+    EXPECT_EQ(list.head->content_type, "application/json");
+    EXPECT_EQ(server_.open_streams("/services"), 1U);
+    EXPECT_EQ(server_.open_streams("/nodes"), 1U);
+
+    server_.push("/nodes", "{\"a\":1}\n");
+    ASSERT_TRUE(poll_until(*client, [&] { return nodes.body == "{}\n{\"a\":1}\n"; }));
+    EXPECT_EQ(services.body, "{}\n");
+    // Flow control of one stream does not hold up the others.
+    client->start({.target = "/large"}, large);
+    ASSERT_TRUE(poll_until(*client, [&] { return large.has_ended; }));
+    EXPECT_EQ(large.body.size(), 10U << 20);
+    server_.push("/services", "{\"b\":1}\n");
+    server_.finish("/services");
+    ASSERT_TRUE(poll_until(*client, [&] { return services.has_ended; }));
+    EXPECT_TRUE(services.is_well()) << services.what();
+    EXPECT_EQ(services.body, "{}\n{\"b\":1}\n");
+    EXPECT_FALSE(nodes.has_ended);
+    EXPECT_EQ(server_.connection_count(), 1);
+    EXPECT_EQ(server_.requests().at(0).header("authorization"), "Bearer token");
+}
+
+TEST_F(TransportHttp2, CancelledStreamLeavesTheOthers_APISYNC019) {
+    const auto client = transport();
+    RecordedAnswer services, nodes;
+    const auto id = client->start({.target = "/services?watch=1", .watch = true}, services);
+    client->start({.target = "/nodes?watch=1", .watch = true}, nodes);
+    ASSERT_TRUE(poll_until(*client, [&] { return services.body == "{}\n" && nodes.body == "{}\n"; }));
+    client->cancel(id);
+    server_.push("/nodes", "{}\n");
+    ASSERT_TRUE(poll_until(*client, [&] { return nodes.body == "{}\n{}\n"; }));
+    ASSERT_TRUE(poll_until(*client, [&] { return server_.open_streams("/services") == 0; }));
+    EXPECT_EQ(services.call_backs, 2);
+    EXPECT_EQ(server_.connection_count(), 1);
+}
+
+// A quiet connection is asked, answers, and is left alone.
+TEST_F(TransportHttp2, ProbeThatIsAnsweredKeepsTheConnection_APISYNC015) {
+    const auto client = transport({.liveness = {.silence_max = 300ms, .probe_after = 200ms, .probe_answer_max = 60s}});
+    RecordedAnswer watch;
+    client->start({.target = "/services?watch=1", .watch = true}, watch);
+    ASSERT_TRUE(poll_until(*client, [&] { return probes() >= 3; }));
+    EXPECT_FALSE(watch.has_ended) << watch.what();
+    EXPECT_EQ(client->half_open_connections(), 0U);
+    EXPECT_EQ(server_.connection_count(), 1);
+}
+
+// A peer whose kernel still acknowledges, but who answers nothing, PING or request: both watches end, and the next ones find a connection
+// of their own.
+TEST_F(TransportHttp2, ProbeThatIsNotAnsweredEndsTheConnection_APISYNC015) {
+    const auto client = transport({.liveness = {.probe_after = 200ms, .probe_answer_max = 300ms}});
+    RecordedAnswer services, nodes, again;
+    client->start({.target = "/services?watch=1", .watch = true}, services);
+    client->start({.target = "/nodes?watch=1", .watch = true}, nodes);
+    ASSERT_TRUE(poll_until(*client, [&] { return services.body == "{}\n" && nodes.body == "{}\n"; }));
+    server_.freeze();
+    ASSERT_TRUE(poll_until(*client, [&] { return services.has_ended && nodes.has_ended; }));
+    EXPECT_EQ(services.kind(), static_cast<int>(TransportError::Kind::Broken));
+    EXPECT_NE(services.what().find("half-open: nothing received for"), std::string::npos) << services.what();
+    EXPECT_NE(nodes.what().find("a probe not answered in 0.3 s"), std::string::npos) << nodes.what();
+    EXPECT_EQ(client->half_open_connections(), 1U);
+    client->start({.target = "/services?watch=1", .watch = true}, again);
+    ASSERT_TRUE(poll_until(*client, [&] { return again.body == "{}\n"; }));
+    EXPECT_FALSE(again.has_ended) << again.what();
+    EXPECT_EQ(server_.connection_count(), 2);
+}
+
+// No watch is there to notice; the request that ran out of time does.
+TEST_F(TransportHttp2, TimeoutOnASilentConnectionLeavesItBehind_APISYNC015) {
+    const auto client = transport();
+    RecordedAnswer before, lost, after;
+    client->start({.target = "/list"}, before);
+    ASSERT_TRUE(poll_until(*client, [&] { return before.has_ended; }));
+    server_.freeze();
+    client->start({.target = "/list", .timeout = 300ms}, lost);
+    ASSERT_TRUE(poll_until(*client, [&] { return lost.has_ended; }));
+    EXPECT_EQ(lost.kind(), static_cast<int>(TransportError::Kind::Timeout)) << lost.what();
+    client->start({.target = "/list", .timeout = 60s}, after);
+    ASSERT_TRUE(poll_until(*client, [&] { return after.has_ended; }));
+    EXPECT_TRUE(after.is_well()) << after.what();
+    EXPECT_EQ(server_.connection_count(), 2);
+}
+
+// A watch that finds nobody on a pooled connection, and never gets a head.
+TEST_F(TransportHttp2, WatchWithoutAHeadIsHalfOpen_APISYNC015) {
+    const auto client = transport({.liveness = {.silence_max = 400ms}});
+    RecordedAnswer before, lost, after;
+    client->start({.target = "/list"}, before);
+    ASSERT_TRUE(poll_until(*client, [&] { return before.has_ended; }));
+    server_.freeze();
+    client->start({.target = "/services?watch=1", .watch = true}, lost);
+    ASSERT_TRUE(poll_until(*client, [&] { return lost.has_ended; }));
+    EXPECT_NE(lost.what().find("half-open: no byte for 0.4 s"), std::string::npos) << lost.what();
+    client->start({.target = "/services?watch=1", .watch = true}, after);
+    ASSERT_TRUE(poll_until(*client, [&] { return after.body == "{}\n"; }));
+    EXPECT_EQ(server_.connection_count(), 2);
+}
+
+// A server that shuts down in order lets streams end and takes no new ones.
+TEST_F(TransportHttp2, GoAwaySendsNewRequestsElsewhere_APISYNC019) {
+    const auto client = transport();
+    RecordedAnswer watch, next;
+    client->start({.target = "/services?watch=1", .watch = true}, watch);
+    ASSERT_TRUE(poll_until(*client, [&] { return watch.body == "{}\n"; }));
+    server_.go_away();
+    client->start({.target = "/list", .timeout = 60s}, next);
+    ASSERT_TRUE(poll_until(*client, [&] { return next.has_ended; }));
+    EXPECT_TRUE(next.is_well()) << next.what();
+    server_.push("/services", "{}\n");
+    ASSERT_TRUE(poll_until(*client, [&] { return watch.body == "{}\n{}\n" || watch.has_ended; }));
+    EXPECT_FALSE(watch.has_ended) << watch.what();
+    EXPECT_EQ(server_.connection_count(), 2);
+}
+
+}  // namespace
+}  // namespace penstock::kube
