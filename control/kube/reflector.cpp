@@ -1,0 +1,475 @@
+#include "control/kube/reflector.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::kube {
+namespace {
+
+// Of an answer that is an error, what is read at most: a metav1.Status is far smaller, and a proxy's page of HTML is of no use.
+constexpr size_t kErrorBodyMax = 64 * 1024;
+constexpr int kOk = 200;
+
+// Servers name the field selector's fault so, and the streamed list's otherwise.
+bool is_about_field(const Trouble& trouble) {
+    return trouble.what.find("field label") != std::string::npos;
+}
+
+// Also where a stream broke off: what stands between us and the server may not let one pass.
+bool is_refusal_to_stream(const Trouble& trouble) {
+    switch (trouble.kind) {
+        case Trouble::Kind::Refused:
+            return !is_about_field(trouble);
+        case Trouble::Kind::Forbidden:
+        case Trouble::Kind::NoEnd:
+        case Trouble::Kind::Broken:
+            return true;
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+Reflector::Reflector(Collection collection, ObjectTable& table, ServerAccess& server, bool streamed_lists)
+    : collection_(std::move(collection)), table_(table), server_(server), streamed_lists_(streamed_lists), backoff_(server.random) {}
+
+Reflector::~Reflector() {
+    if (exchange_) {
+        server_.transport.cancel(exchange_->id);
+    }
+}
+
+Reflector::Time Reflector::next_deadline() const {
+    if (!exchange_) {
+        return due_;
+    }
+    return exchange_->has_ended ? Time::min() : exchange_->give_up;
+}
+
+void Reflector::on_time(Time now) {
+    if (std::exchange(heard_, false)) {
+        heard_at_ = now;
+    }
+    if (exchange_ && !exchange_->has_ended && now >= exchange_->give_up) {
+        on_overdue();
+    }
+    if (exchange_ && exchange_->has_ended) {
+        Exchange answer = std::move(*exchange_);
+        exchange_.reset();
+        finish(answer, now);
+    }
+    if (!exchange_ && now >= due_) {
+        start(now);
+    }
+}
+
+void Reflector::move_to(Collection collection) {
+    if (exchange_) {
+        server_.transport.cancel(exchange_->id);
+        exchange_.reset();
+    }
+    table_.drop_list();
+    collection_ = std::move(collection);
+    version_.clear();  // of another history, as far as we can know
+    list_ = {};
+    next_ = Next::List;
+    due_ = Time::min();
+    failures_ = 0;
+    is_not_served_ = false;
+    is_field_selector_refused_ = false;
+    lasting_.reset();
+}
+
+// ---- asking
+
+void Reflector::start(Time now) {
+    const bool list_begins = list_.limited && list_.continue_token.empty();
+    if (next_ == Next::Watch) {
+        start_watch(now, false);
+    } else if (streamed_lists_ && list_begins && now >= streamed_lists_again_) {
+        start_watch(now, true);
+    } else {
+        start_list(now);
+    }
+}
+
+void Reflector::start_list(Time now) {
+    if (list_.continue_token.empty()) {
+        table_.begin_list();
+    }
+    const ListQuery query{
+        .limited = list_.limited, .continue_token = list_.continue_token, .not_older_than = list_.any_version ? "" : version_};
+    Exchange& exchange = exchange_.emplace();
+    exchange.doing = Doing::Listing;
+    exchange.started = now;
+    exchange.page.emplace(server_.decoder, collection_.kind);
+    exchange.id = server_.transport.start({.target = list_target(asked(), query), .accept_gzip = true, .timeout = kListTimeout}, *this);
+}
+
+void Reflector::start_watch(Time now, bool streamed) {
+    constexpr auto kSpread = static_cast<double>(kWatchSecondsMax - kWatchSecondsMin + 1);
+    const int64_t timeout_s = kWatchSecondsMin + static_cast<int64_t>(server_.random() * kSpread);
+    const WatchQuery query{.version = streamed && list_.any_version ? "" : version_, .initial_events = streamed, .timeout_s = timeout_s};
+    Exchange& exchange = exchange_.emplace();
+    exchange.doing = streamed ? Doing::Streaming : Doing::Watching;
+    exchange.started = now;
+    exchange.overdue = now + std::chrono::seconds{timeout_s} + kWatchOverdue;
+    exchange.give_up = streamed ? now + kStreamedListTime : exchange.overdue;
+    if (streamed) {
+        table_.begin_list();
+    } else {
+        ++watches_;
+        (void)restarts_.take(now);  // finish_watch() has waited for it
+    }
+    exchange.id = server_.transport.start({.target = watch_target(asked(), query), .watch = true}, *this);
+}
+
+Collection Reflector::asked() const {
+    Collection asked = collection_;
+    if (is_field_selector_refused_) {
+        asked.field_selector.clear();
+    }
+    return asked;
+}
+
+// ---- the answer, as it arrives
+
+void Reflector::on_head(const ResponseHead& head) {
+    exchange_->head = head;
+    if (head.status == kOk && exchange_->doing == Doing::Watching) {
+        report_well();
+    }
+}
+
+void Reflector::on_body(std::string_view bytes) {
+    if (!exchange_->head || exchange_->head->status != kOk) {
+        exchange_->error_body.append(bytes.substr(0, kErrorBodyMax - std::min(kErrorBodyMax, exchange_->error_body.size())));
+        return;
+    }
+    const Status read = exchange_->page ? exchange_->page->push(bytes)
+                                        : exchange_->events.push(bytes, [this](std::string_view json) { return on_event_text(json); });
+    if (!read && !exchange_->has_ended) {
+        abandon({.kind = Trouble::Kind::Broken, .name = "decode", .what = read.error().what});
+    }
+}
+
+void Reflector::on_end(const std::optional<TransportError>& error) {
+    Exchange& answer = *exchange_;
+    answer.has_ended = true;
+    if (answer.head && answer.head->status != kOk) {
+        ApiStatus status = decode_status(server_.decoder, answer.error_body).value_or(ApiStatus{});
+        status.code = answer.head->status;
+        answer.trouble = trouble_of(status);
+        answer.trouble->retry_after = std::max(answer.trouble->retry_after, answer.head->retry_after);
+    } else if (error) {
+        answer.trouble = trouble_of(*error);
+    } else if (!answer.page) {
+        if (const Status whole = answer.events.finish(); !whole) {
+            answer.trouble = {.kind = Trouble::Kind::Broken, .name = "decode", .what = whole.error().what};
+        }
+    }
+}
+
+void Reflector::abandon(Trouble trouble) {
+    server_.transport.cancel(exchange_->id);
+    exchange_->has_ended = true;
+    exchange_->trouble = std::move(trouble);
+}
+
+void Reflector::on_overdue() {
+    server_.transport.cancel(exchange_->id);
+    exchange_->has_ended = true;
+    if (exchange_->doing == Doing::Streaming) {
+        exchange_->trouble = {.kind = Trouble::Kind::NoEnd, .name = "no_initial_events_end", .what = "its initial events have no end"};
+    } else if (!exchange_->head) {
+        exchange_->trouble = {.kind = Trouble::Kind::Unreachable, .name = "timeout", .what = "a watch was not answered"};
+    }  // else it ends as if the server had ended it
+}
+
+Status Reflector::on_event_text(std::string_view json) {
+    auto event = decode_watch_event(server_.decoder, collection_.kind, json);
+    if (!event) {
+        return std::unexpected(std::move(event.error()));
+    }
+    heard_ = true;
+    apply(std::move(*event));
+    return exchange_->has_ended ? fail(Errc::Unavailable, "the answer is not read further") : Status{};
+}
+
+void Reflector::apply(WatchEvent event) {
+    const bool in_list = exchange_->doing == Doing::Streaming;
+    switch (event.type) {
+        case WatchEvent::Type::Added:
+        case WatchEvent::Type::Modified:
+        case WatchEvent::Type::Deleted: {
+            ++exchange_->objects;
+            if (!event.object) {
+                list_.has_unnamed = list_.has_unnamed || in_list;
+                tell_unnamed(event.faults);
+            } else if (event.type == WatchEvent::Type::Deleted) {
+                in_list ? table_.erase_in_list(event.object->id.name) : table_.erase(event.object->id.name);
+            } else {
+                in_list ? table_.upsert_in_list(std::move(*event.object)) : table_.upsert(std::move(*event.object));
+            }
+            if (!in_list) {
+                advance_to(event.resource_version);
+            }
+            break;
+        }
+        case WatchEvent::Type::Bookmark:
+            if (!in_list) {
+                advance_to(event.resource_version);
+            } else if (event.initial_events_end) {
+                end_streamed_list(event.resource_version);
+            }
+            break;
+        case WatchEvent::Type::Error:
+            abandon(trouble_of(event.status));
+            break;
+        case WatchEvent::Type::Unknown:
+            server_.log.warn(described("an event of type '" + event.type_text + "' is not known, and was skipped"));
+            break;
+    }
+}
+
+void Reflector::advance_to(const std::string& version) {
+    if (!version.empty() && version != version_) {
+        version_ = version;
+        failures_ = 0;
+    }
+}
+
+void Reflector::end_streamed_list(const std::string& version) {
+    if (version.empty()) {
+        abandon({.kind = Trouble::Kind::Broken, .name = "decode", .what = "the end of the initial events has no resourceVersion"});
+        return;
+    }
+    list_.version = version;
+    complete_list();
+    ++watches_;
+    exchange_->doing = Doing::Watching;
+    exchange_->give_up = exchange_->overdue;
+    report_well();
+}
+
+void Reflector::complete_list() {
+    // What could not be named may be any object that was there, but only of this collection.
+    table_.commit_list(list_.has_unnamed && !version_.empty() ? ObjectTable::Missing::Keep : ObjectTable::Missing::Erase);
+    version_ = list_.version;
+    list_ = {};
+    failures_ = 0;
+    ++lists_;
+    heard_ = true;
+    next_ = Next::Watch;
+}
+
+// ---- the answer, when it has ended
+
+void Reflector::finish(Exchange& answer, Time now) {
+    if (!answer.trouble) {
+        retried_credentials_ = false;
+        is_not_served_ = false;
+        if (answer.page) {
+            finish_page(answer, now);
+        } else {
+            finish_watch(answer, now);
+        }
+    }
+    if (answer.trouble) {
+        on_trouble(answer, now);
+    }
+    if (answer.doing == Doing::Watching) {
+        note_lost(answer, now);
+    }
+}
+
+void Reflector::finish_page(Exchange& answer, Time now) {
+    auto page = answer.page->finish();
+    if (!page) {
+        answer.trouble = {.kind = Trouble::Kind::Broken, .name = "decode", .what = page.error().what};
+        return;
+    }
+    if (list_.version.empty()) {
+        list_.version = page->resource_version;
+    }
+    if (list_.version.empty()) {
+        answer.trouble = {.kind = Trouble::Kind::Broken, .name = "decode", .what = "a list has no resourceVersion"};
+        return;
+    }
+    if (!page->continue_token.empty() && page->continue_token == list_.continue_token) {
+        answer.trouble = {.kind = Trouble::Kind::Expired, .name = "decode", .what = "a list goes in a circle"};
+        return;
+    }
+    for (DecodedObject& item : page->items) {
+        table_.upsert_in_list(std::move(item));
+    }
+    if (!page->faults.empty()) {
+        list_.has_unnamed = true;
+        tell_unnamed(page->faults);
+    }
+    failures_ = 0;
+    due_ = now;
+    if (!page->continue_token.empty()) {
+        list_.continue_token = std::move(page->continue_token);
+        return;
+    }
+    complete_list();
+    heard_at_ = now;
+    heard_ = false;
+    lost_at_ = now;  // until the watch is open
+}
+
+void Reflector::finish_watch(Exchange& answer, Time now) {
+    if (answer.doing == Doing::Streaming) {
+        answer.trouble = {.kind = Trouble::Kind::NoEnd, .name = "no_initial_events_end", .what = "its initial events have no end"};
+        return;
+    }
+    failures_ = 0;
+    due_ = std::max(now, answer.objects == 0 ? answer.started + kRestartInterval : restarts_.next_at());
+}
+
+void Reflector::note_lost(const Exchange& answer, Time now) {
+    // A server that opens watches and breaks them says nothing about what it has.
+    const bool followed = answer.head && answer.head->status == kOk && (answer.objects > 0 || now >= answer.started + kRestartInterval);
+    if (followed || !lost_at_) {
+        lost_at_ = now;
+    }
+}
+
+// ---- trouble
+
+void Reflector::on_trouble(Exchange& answer, Time now) {
+    const Trouble& trouble = *answer.trouble;
+    ++errors_[trouble.name];
+    is_not_served_ = trouble.kind == Trouble::Kind::NotServed;
+    if (answer.doing == Doing::Streaming && is_refusal_to_stream(trouble)) {
+        server_.log.info(described("lists are not streamed (" + trouble.what + "), so they are read in pages"));
+        streamed_lists_again_ = now + kStreamedListRetry;
+        plan_list();
+        due_ = trouble.kind == Trouble::Kind::Broken ? backoff_.after_failure(now) : now;
+        return;
+    }
+    if (is_refusal_of_field_selector(trouble)) {
+        server_.log.info(described("the field selector is not known to the server (" + trouble.what + "), and is left out"));
+        is_field_selector_refused_ = true;
+        plan_list();
+        due_ = now;
+        return;
+    }
+    report(trouble);
+    switch (trouble.kind) {
+        case Trouble::Kind::Expired: {
+            const bool first = backoff_.is_rested(now);
+            const Time later = backoff_.after_failure(now);
+            plan_list_after_expiry(answer);
+            due_ = first ? now : later;
+            break;
+        }
+        case Trouble::Kind::Behind:
+            server_.log.warn(described("the server is behind version " + version_ + "; what it has now is taken"));
+            plan_list();
+            list_.any_version = true;
+            due_ = backoff_.after_failure(now, std::max(trouble.retry_after, std::optional{kBehindWait}));
+            break;
+        case Trouble::Kind::Unauthorized:
+            server_.transport.credentials_rejected();
+            due_ = std::exchange(retried_credentials_, true) ? backoff_.after_failure(now) : now;
+            break;
+        case Trouble::Kind::Forbidden:
+            due_ = now + kForbiddenWait;
+            break;
+        case Trouble::Kind::Busy:  // says nothing about the version
+        case Trouble::Kind::NotServed:
+            due_ = backoff_.after_failure(now, trouble.retry_after);
+            break;
+        case Trouble::Kind::Refused:
+        case Trouble::Kind::Unreachable:
+        case Trouble::Kind::Broken:
+        case Trouble::Kind::NoEnd:
+            due_ = backoff_.after_failure(now, trouble.retry_after);
+            // Not only after broken streams: a server that was away so long may have been restored, with another history (APISYNC-010).
+            if (++failures_ == kFailuresMax) {
+                plan_list();
+            }
+            break;
+    }
+}
+
+bool Reflector::is_refusal_of_field_selector(const Trouble& trouble) const {
+    return trouble.name == "http_400" && !asked().field_selector.empty();
+}
+
+void Reflector::plan_list_after_expiry(const Exchange& answer) {
+    const bool was_continued = answer.doing == Doing::Listing && !list_.continue_token.empty();
+    const bool had_begun = answer.doing != Doing::Watching && list_.continue_token.empty();
+    const bool limited = list_.limited && !was_continued;
+    plan_list();
+    list_.limited = limited;
+    // Servers before 1.19 read `limit` with a version as exactly that version, which they may not have any more.
+    list_.any_version = list_.any_version || had_begun;
+}
+
+// From its first page.
+void Reflector::plan_list() {
+    table_.drop_list();
+    list_ = {.any_version = list_.any_version};
+    next_ = Next::List;
+    failures_ = 0;
+}
+
+// ---- telling
+
+std::string Reflector::described(const std::string& what) const {
+    return collection_.path + ": " + what;
+}
+
+void Reflector::tell_unnamed(const std::vector<std::string>& faults) {
+    errors_["decode"] += faults.size();
+    for (const std::string& fault : faults) {
+        server_.log.warn(described(fault));
+    }
+}
+
+// Once, however long it lasts.
+void Reflector::report(const Trouble& trouble) {
+    if (!lasting_ || lasting_->name != trouble.name) {
+        server_.log.warn(described(trouble.what));
+    }
+    lasting_ = trouble;
+}
+
+void Reflector::report_well() {
+    if (lasting_) {
+        server_.log.info(described("is followed again"));
+        lasting_.reset();
+    }
+}
+
+CollectionStatus Reflector::status(Time now) const {
+    using State = CollectionStatus::State;
+    const auto since = [now](Time then) { return std::chrono::duration_cast<std::chrono::milliseconds>(now - then); };
+    const bool watching = exchange_ && exchange_->doing == Doing::Watching && exchange_->head && exchange_->head->status == kOk;
+    const bool listing = exchange_ && (exchange_->doing == Doing::Listing || exchange_->doing == Doing::Streaming);
+    CollectionStatus status;
+    status.kind = resource_name(collection_.kind);
+    status.path = collection_.path;
+    status.state = watching ? State::Watching : listing ? State::Listing : lasting_ ? State::BackingOff : State::Waiting;
+    status.listed = table_.is_listed();
+    status.objects = table_.size();
+    status.quarantined = table_.quarantined();
+    status.resource_version = version_;
+    if (heard_at_) {
+        status.last_event_age = since(*heard_at_);
+    }
+    if (table_.is_listed()) {
+        status.stale_age = watching || !lost_at_ ? std::chrono::milliseconds{0} : since(*lost_at_);
+    }
+    status.last_error = lasting_ ? lasting_->what : "";
+    status.watch_restarts = watches_ > 0 ? watches_ - 1 : 0;
+    status.relists = lists_ > 0 ? lists_ - 1 : 0;
+    status.errors = errors_;
+    return status;
+}
+
+}  // namespace penstock::kube

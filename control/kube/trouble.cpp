@@ -1,0 +1,70 @@
+#include "control/kube/trouble.hpp"
+
+namespace penstock::kube {
+namespace {
+
+Trouble::Kind kind_of(const ApiStatus& status) {
+    if (status.is_expired()) {
+        return Trouble::Kind::Expired;
+    }
+    if (status.is_version_too_large()) {
+        return Trouble::Kind::Behind;
+    }
+    switch (status.code) {
+        case 400:
+        case 405:
+        case 422:
+            return Trouble::Kind::Refused;
+        case 401:
+            return Trouble::Kind::Unauthorized;
+        case 403:
+            return Trouble::Kind::Forbidden;
+        case 404:
+            return Trouble::Kind::NotServed;
+        case 429:
+        case 503:
+            return Trouble::Kind::Busy;
+        default:
+            return Trouble::Kind::Broken;
+    }
+}
+
+const char* name_of(TransportError::Kind kind) {
+    switch (kind) {
+        case TransportError::Kind::Connect:
+            return "connect";
+        case TransportError::Kind::Tls:
+            return "tls";
+        case TransportError::Kind::Timeout:
+            return "timeout";
+        case TransportError::Kind::Broken:
+            return "broken";
+        case TransportError::Kind::Redirect:
+            return "redirect";
+        case TransportError::Kind::TooLarge:
+            return "too_large";
+        case TransportError::Kind::Credentials:
+            return "credentials";
+    }
+    return "?";
+}
+
+}  // namespace
+
+Trouble trouble_of(const ApiStatus& status) {
+    return {.kind = kind_of(status),
+            .name = status.code != 0 ? "http_" + std::to_string(status.code) : "error_event",
+            .what = status.to_string(),
+            .retry_after = status.retry_after};
+}
+
+Trouble trouble_of(const TransportError& error) {
+    // Only these two tell something about what was being answered.
+    const bool answered = error.kind == TransportError::Kind::Broken || error.kind == TransportError::Kind::TooLarge;
+    return {.kind = answered ? Trouble::Kind::Broken : Trouble::Kind::Unreachable,
+            .name = name_of(error.kind),
+            .what = error.what,
+            .retry_after = std::nullopt};
+}
+
+}  // namespace penstock::kube
