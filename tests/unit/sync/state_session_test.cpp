@@ -191,7 +191,7 @@ TEST_F(StateSessionTest, ANewIdentityIsEvaluatedAnew) {
     auto objects = objects_with({local});
     objects->slices[{"default", "a-1"}] = {.meta = {"default", "a-1", "", "", {{"kubernetes.io/service-name", "a"}}, {}},
                                            .address_type = "IPv4",
-                                           .endpoints = {{.addresses = {"10.0.0.1"}, .node_name = "edge-2"}},
+                                           .endpoints = {{.address = "10.0.0.1", .node_name = "edge-2"}},
                                            .ports = {{"http", "TCP", 80}}};
     session_.on_objects(objects);
     open();
