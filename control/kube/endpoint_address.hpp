@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "control/kube/interned.hpp"
+#include "control/base/interned.hpp"
 #include "dataplane/base/ip.hpp"
 
 namespace penstock::kube {

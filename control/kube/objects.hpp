@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "control/kube/endpoint_address.hpp"
-#include "control/kube/interned.hpp"
+#include "control/base/interned.hpp"
 #include "control/kube/object_id.hpp"
 
 namespace penstock::kube {

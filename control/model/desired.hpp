@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "control/base/interned.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
 #include "dataplane/lb/service.hpp"
@@ -30,10 +31,11 @@ struct Endpoint {
     IpAddr address;
     L4Port port = 0;
     uint16_t weight = 1;
-    std::string node_name;  // "" where unknown; for people
-    std::string zone;       // likewise
-    auto operator<=>(const Endpoint&) const = default;
+    InternedText node_name;  // "" where unknown; for people
+    InternedText zone;       // likewise
+    bool operator==(const Endpoint&) const = default;
 };
+static_assert(sizeof(Endpoint) == 40, "a cluster has hundreds of thousands, and both ends of the stream keep them all");
 
 // The endpoints of one family that one traffic policy lets a new flow choose from. Frontend and endpoint are always of one family
 // (DUAL-002), so a dual-stack Service has a set for each.

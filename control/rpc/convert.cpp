@@ -320,8 +320,8 @@ v1::Endpoint to_proto(const model::Endpoint& endpoint) {
     if (endpoint.weight != 1) {
         message.set_weight(endpoint.weight);
     }
-    message.set_node_name(endpoint.node_name);
-    message.set_zone(endpoint.zone);
+    message.set_node_name(endpoint.node_name.value());
+    message.set_zone(endpoint.zone.value());
     return message;
 }
 

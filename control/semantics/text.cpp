@@ -11,6 +11,9 @@ constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
 constexpr bool is_lower_alphanumeric(char c) noexcept {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
+constexpr bool is_printable(char c) noexcept {
+    return c >= ' ' && c <= '~';
+}
 constexpr char to_lower(char c) noexcept {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
@@ -36,7 +39,7 @@ std::string printable(std::string_view text, size_t chars_max) {
     std::string shown;
     shown.reserve(std::min(text.size(), chars_max));
     for (const char c : text.substr(0, chars_max)) {
-        if (c >= ' ' && c <= '~') {
+        if (is_printable(c)) {
             shown += c;
         } else {
             const auto byte = static_cast<unsigned char>(c);
@@ -49,6 +52,14 @@ std::string printable(std::string_view text, size_t chars_max) {
         shown += "...";
     }
     return shown;
+}
+
+InternedText printable_interned(const InternedText& text, size_t chars_max) {
+    const std::string_view shown = text;
+    if (shown.size() <= chars_max && std::ranges::all_of(shown, is_printable)) {
+        return text;
+    }
+    return printable(shown, chars_max);
 }
 
 std::string quoted(std::string_view text) {

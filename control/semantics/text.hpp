@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "control/base/interned.hpp"
+
 namespace penstock::semantics {
 
 // Longest piece of foreign text that a message repeats (ANN-G3).
@@ -18,6 +20,9 @@ inline constexpr size_t kShownCharsMax = 128;
 
 // At most `chars_max` bytes of `text`; bytes outside printable ASCII become \xNN, a cut is marked by "...".
 [[nodiscard]] std::string printable(std::string_view text, size_t chars_max = kShownCharsMax);
+
+// The same; what may stay as it is costs no look-up.
+[[nodiscard]] InternedText printable_interned(const InternedText& text, size_t chars_max);
 
 // printable(text) in double quotes.
 [[nodiscard]] std::string quoted(std::string_view text);

@@ -37,8 +37,8 @@ model::BackendSet external_backend_set(const Candidates& candidates, IpFamily fa
     for (const Candidate& candidate : chosen) {
         set.endpoints.push_back({.address = candidate.address,
                                  .port = candidate.port,
-                                 .node_name = printable(candidate.endpoint->node_name, 253),
-                                 .zone = printable(candidate.endpoint->zone, 253)});
+                                 .node_name = printable_interned(candidate.endpoint->node_name, 253),
+                                 .zone = printable_interned(candidate.endpoint->zone, 253)});
     }
     return set;
 }

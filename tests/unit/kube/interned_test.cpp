@@ -1,4 +1,4 @@
-#include "control/kube/interned.hpp"
+#include "control/base/interned.hpp"
 
 #include <gtest/gtest.h>
 

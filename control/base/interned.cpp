@@ -1,4 +1,4 @@
-#include "control/kube/interned.hpp"
+#include "control/base/interned.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <mutex>
 #include <unordered_set>
 
-namespace penstock::kube {
+namespace penstock {
 
 template <typename Value>
 struct Interned<Value>::Entry {
@@ -125,4 +125,4 @@ void Interned<Value>::release() noexcept {
 template class Interned<std::string>;
 template class Interned<std::vector<std::string>>;
 
-}  // namespace penstock::kube
+}  // namespace penstock

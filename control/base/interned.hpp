@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::kube {
+namespace penstock {
 
 // `Value` is std::string or std::vector<std::string>.
 template <typename Value>
@@ -71,4 +71,4 @@ using InternedTexts = Interned<std::vector<std::string>>;
 extern template class Interned<std::string>;
 extern template class Interned<std::vector<std::string>>;
 
-}  // namespace penstock::kube
+}  // namespace penstock
