@@ -1,11 +1,12 @@
-// What judging one Service needs to know about all other objects, apart from who owns which frontend (conflicts.hpp). Gathered once, so
-// that one Service can be judged alone while these stay as they are.
+// What judging one Service needs to know about all other objects, apart from who owns which frontend (conflicts.hpp). Every object adds its
+// share and takes it back when it changes.
 #pragma once
 
-#include <unordered_set>
+#include <string>
 #include <vector>
 
 #include "control/kube/objects.hpp"
+#include "control/semantics/address_count.hpp"
 #include "control/semantics/prefix_set.hpp"
 #include "control/semantics/semantics.hpp"
 
@@ -13,12 +14,12 @@ namespace penstock::semantics {
 
 struct ClusterFacts {
     // Every allocated ClusterIP, served or not, of ignored Services too (SVC-014).
-    std::unordered_set<IpAddr> cluster_ips;
+    AddressCount cluster_ips;
     // Pod CIDRs of all Nodes.
     PrefixSet pod_cidrs;
 };
 
-// Says into `notices` which Nodes carry a Pod CIDR that is none.
-[[nodiscard]] ClusterFacts gather_cluster_facts(const kube::ObjectSet& objects, std::vector<ObjectNotice>& notices);
+// Those that can be read; the others are told in `notices`.
+[[nodiscard]] std::vector<Prefix> pod_cidrs_of(const std::string& node_name, const kube::Node& node, std::vector<ObjectNotice>& notices);
 
 }  // namespace penstock::semantics

@@ -1,6 +1,8 @@
 #include "control/semantics/conflicts.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 
 #include "control/semantics/text.hpp"
@@ -57,6 +59,10 @@ const char* class_name(lb::FrontendClass cls) noexcept {
             return "NodePort";
     }
     return "unknown";
+}
+
+bool is_vip(lb::FrontendClass cls) noexcept {
+    return cls == lb::FrontendClass::LoadBalancerIp || cls == lb::FrontendClass::ExternalIp;
 }
 
 }  // namespace
@@ -135,20 +141,65 @@ std::string Claimant::to_string() const {
     return service.namespace_name + "/" + service.name + " (" + class_name(cls) + ")";
 }
 
-void FrontendOwners::claim(const FrontendTuple& tuple, const Claimant& claimant) {
-    const auto [position, first] = owners_.try_emplace(tuple, claimant);
-    if (!first && claimant < position->second) {
-        position->second = claimant;
+void FrontendOwners::lay(const Claim& claim) {
+    std::set<Claimant>& claimants = claimants_[claim.tuple];
+    const auto own = claimants.insert(claim.claimant).first;
+    if (own == claimants.begin() && claimants.size() > 1) {
+        contested_.push_back(claim.tuple);
     }
-    if (claimant.cls == lb::FrontendClass::LoadBalancerIp || claimant.cls == lb::FrontendClass::ExternalIp) {
-        // Also of a claim that loses: whoever wins holds the same address, as a VIP or as a ClusterIP, which is no endpoint either.
-        vips_.insert(tuple.address);
+    if (is_vip(claim.claimant.cls) && vips_.add(claim.tuple.address)) {
+        changed_vips_.push_back(claim.tuple.address);
+    }
+}
+
+void FrontendOwners::withdraw(const Claim& claim) {
+    const auto found = claimants_.find(claim.tuple);
+    std::set<Claimant>& claimants = found->second;
+    const auto own = claimants.find(claim.claimant);
+    const bool owned = own == claimants.begin();
+    claimants.erase(own);
+    if (claimants.empty()) {
+        claimants_.erase(found);
+    } else if (owned) {
+        contested_.push_back(claim.tuple);
+    }
+    if (is_vip(claim.claimant.cls) && vips_.remove(claim.tuple.address)) {
+        changed_vips_.push_back(claim.tuple.address);
+    }
+}
+
+void FrontendOwners::replace(const std::vector<Claim>& old, const std::vector<Claim>& now) {
+    std::vector<Claim> only;
+    std::ranges::set_difference(old, now, std::back_inserter(only));
+    for (const Claim& claim : only) {
+        withdraw(claim);
+    }
+    only.clear();
+    std::ranges::set_difference(now, old, std::back_inserter(only));
+    for (const Claim& claim : only) {
+        lay(claim);
     }
 }
 
 const Claimant* FrontendOwners::owner_of(const FrontendTuple& tuple) const {
-    const auto found = owners_.find(tuple);
-    return found == owners_.end() ? nullptr : &found->second;
+    const auto found = claimants_.find(tuple);
+    return found == claimants_.end() ? nullptr : &*found->second.begin();
+}
+
+std::set<kube::ObjectName> FrontendOwners::take_contenders() {
+    std::set<kube::ObjectName> contenders;
+    std::ranges::sort(contested_);
+    const auto [first, last] = std::ranges::unique(contested_);
+    contested_.erase(first, last);
+    for (const FrontendTuple& tuple : contested_) {
+        if (const auto found = claimants_.find(tuple); found != claimants_.end()) {
+            for (const Claimant& claimant : found->second) {
+                contenders.insert(claimant.service);
+            }
+        }
+    }
+    contested_.clear();
+    return contenders;
 }
 
 }  // namespace penstock::semantics

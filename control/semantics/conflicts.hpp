@@ -1,16 +1,19 @@
-// One frontend tuple has one owner (SVC-018). Every Service lays its claims here, in any order; the best claim owns the tuple, and when its
-// Service goes the next best does, because the table is made anew from the objects that are left.
+// One frontend tuple has one owner (SVC-018). Every Service lays its claims here, in any order, and withdraws them when it goes: the best
+// claim that is left owns the tuple.
 #pragma once
 
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "control/kube/objects.hpp"
+#include "control/semantics/address_count.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
 #include "dataplane/lb/service.hpp"
@@ -23,7 +26,7 @@ struct FrontendTuple {
     IpAddr address;
     L4Port port = 0;
     Protocol protocol = Protocol::Tcp;
-    bool operator==(const FrontendTuple&) const = default;
+    auto operator<=>(const FrontendTuple&) const = default;
     // "203.0.113.7:80/TCP", "[2001:db8::7]:80/TCP", "IPv4 NodePort 30080/TCP".
     [[nodiscard]] std::string to_string() const;
 };
@@ -55,6 +58,12 @@ struct Claimant {
 static_assert(lb::FrontendClass::ClusterIp < lb::FrontendClass::LoadBalancerIp);
 static_assert(lb::FrontendClass::LoadBalancerIp < lb::FrontendClass::ExternalIp);
 
+struct Claim {
+    FrontendTuple tuple;
+    Claimant claimant;
+    auto operator<=>(const Claim&) const = default;
+};
+
 struct FrontendTupleHash {
     size_t operator()(const FrontendTuple& tuple) const noexcept {
         return std::hash<IpAddr>{}(tuple.address) ^
@@ -64,15 +73,30 @@ struct FrontendTupleHash {
 
 class FrontendOwners {
  public:
-    void claim(const FrontendTuple& tuple, const Claimant& claimant);
-    // Null where nobody claims it. Valid until the next claim().
+    // Each claim at most once at a time.
+    void lay(const Claim& claim);
+    // One that was laid.
+    void withdraw(const Claim& claim);
+    // Withdraws what is only in `old`, lays what is only in `now`. Both sorted.
+    void replace(const std::vector<Claim>& old, const std::vector<Claim>& now);
+
+    // Null where nobody claims it. Valid until the next change.
     [[nodiscard]] const Claimant* owner_of(const FrontendTuple& tuple) const;
-    // Whether some Service owns a LoadBalancer or external IP frontend on `address`: never an endpoint then (EP-006).
+    // Whether some Service claims a LoadBalancer or external IP frontend on `address`: never an endpoint then (EP-006). Also where the
+    // claim loses: whoever wins holds the same address, as a VIP or as a ClusterIP, which is no endpoint either.
     [[nodiscard]] bool owns_vip(const IpAddr& address) const { return vips_.contains(address); }
 
+    // The Services that claim a tuple whose owner may be another than at the last call. Whoever laid or withdrew a claim alone is not
+    // among them.
+    [[nodiscard]] std::set<kube::ObjectName> take_contenders();
+    // Addresses of which owns_vip() may answer otherwise than at the last call.
+    [[nodiscard]] std::vector<IpAddr> take_changed_vips() { return std::exchange(changed_vips_, {}); }
+
  private:
-    std::unordered_map<FrontendTuple, Claimant, FrontendTupleHash> owners_;
-    std::unordered_set<IpAddr> vips_;
+    std::unordered_map<FrontendTuple, std::set<Claimant>, FrontendTupleHash> claimants_;
+    AddressCount vips_;  // one for each claim
+    std::vector<FrontendTuple> contested_;
+    std::vector<IpAddr> changed_vips_;
 };
 
 }  // namespace penstock::semantics

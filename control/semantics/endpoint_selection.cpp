@@ -13,7 +13,7 @@ namespace penstock::semantics {
 namespace {
 
 std::string in_slice(const NamedSlice& slice) {
-    return "EndpointSlice " + printable(slice.name->name) + ": ";
+    return "EndpointSlice " + printable(slice.name) + ": ";
 }
 
 // The number that this slice gives the port, or nothing where it lacks the port. Of several good entries the first counts.
@@ -89,7 +89,7 @@ Candidates merged_endpoints(std::span<const NamedSlice> slices, const std::strin
     return merged;
 }
 
-void drop_forbidden(Candidates& candidates, const std::unordered_set<IpAddr>& cluster_ips, const FrontendOwners& owners, Notices& notices) {
+void drop_forbidden(Candidates& candidates, const AddressCount& cluster_ips, const FrontendOwners& owners, Notices& notices) {
     std::erase_if(candidates, [&](const Candidate& candidate) {
         std::string_view why = unfit_as_endpoint(candidate.address);
         if (why.empty() && cluster_ips.contains(candidate.address)) {

@@ -12,12 +12,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
+#include "control/semantics/address_count.hpp"
 #include "control/semantics/conflicts.hpp"
 #include "control/semantics/notices.hpp"
-#include "control/semantics/slice_index.hpp"
+#include "control/semantics/slices.hpp"
 
 namespace penstock::semantics {
 
@@ -51,7 +51,7 @@ using Candidates = std::vector<Candidate>;
                                           IpFamily family, Notices& notices);
 
 // Takes out what EP-006 forbids: by what the address is, because it is a ClusterIP, or because a frontend of Penstock's own is there.
-void drop_forbidden(Candidates& candidates, const std::unordered_set<IpAddr>& cluster_ips, const FrontendOwners& owners, Notices& notices);
+void drop_forbidden(Candidates& candidates, const AddressCount& cluster_ips, const FrontendOwners& owners, Notices& notices);
 
 // EP-011, EP-012.
 [[nodiscard]] Candidates cluster_set(const Candidates& candidates);

@@ -2,57 +2,325 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
+
+#include "control/semantics/node_ports.hpp"
+#include "control/semantics/standing.hpp"
 
 namespace penstock::semantics {
+namespace {
+
+// Whether no Service could be judged differently for `b` than for `a`: of an identity, semantics reads these two.
+bool reads_alike(const model::GatewayIdentity& a, const model::GatewayIdentity& b) {
+    return a.mode == b.mode && a.node_name == b.node_name;
+}
+
+// Remembers `object`, or forgets it where it is null; what was remembered before.
+template <typename Map>
+typename Map::mapped_type exchange(Map& objects, const typename Map::key_type& name, const typename Map::mapped_type& object) {
+    if (object != nullptr) {
+        return std::exchange(objects[name], object);
+    }
+    const auto node = objects.extract(name);
+    return node.empty() ? nullptr : std::move(node.mapped());
+}
+
+void sort_unique(std::vector<ObjectNotice>& notices) {
+    std::ranges::sort(notices);
+    const auto [first, last] = std::ranges::unique(notices);
+    notices.erase(first, last);
+}
+
+// Both sorted and unique.
+void tell_difference(const std::vector<ObjectNotice>& old, const std::vector<ObjectNotice>& now, Step& step) {
+    std::ranges::set_difference(now, old, std::back_inserter(step.appeared));
+    std::ranges::set_difference(old, now, std::back_inserter(step.gone));
+}
+
+// The address that an endpoint counts with (EP-005), where it can be read.
+template <typename Visit>
+void each_address(const kube::EndpointSlice& slice, const Visit& visit) {
+    for (const kube::Endpoint& endpoint : slice.endpoints) {
+        if (const auto& address = endpoint.address.ip()) {
+            visit(*address);
+        }
+    }
+}
+
+// What comes and goes with readiness, hints and ports leaves the addresses as they are.
+bool have_same_addresses(const kube::EndpointSlice& a, const kube::EndpointSlice& b) {
+    return std::ranges::equal(a.endpoints, b.endpoints, {}, &kube::Endpoint::address, &kube::Endpoint::address);
+}
+
+template <typename Visit>
+void each_external_ip(const kube::Service& service, const Visit& visit) {
+    for (const std::string& text : service.external_ips) {
+        if (const auto address = IpAddr::parse(text)) {
+            visit(*address);
+        }
+    }
+}
+
+}  // namespace
 
 Step Engine::set_gateway(const model::GatewayIdentity& gateway) {
-    if (gateway_ == gateway) {
-        return {};
-    }
+    Step step;
+    const bool is_first = !gateway_;
+    const bool is_another = is_first || !reads_alike(*gateway_, gateway);
     gateway_ = gateway;
-    return evaluate_all();
+    if (!is_another) {
+        return step;
+    }
+    if (is_first) {
+        kube::Changes all;
+        all.services = std::exchange(objects_.services, {});
+        all.slices = std::exchange(objects_.slices, {});
+        all.nodes = std::exchange(objects_.nodes, {});
+        take_in(all, step);
+    }
+    for (auto& [name, record] : records_) {
+        mark(record, Due::Plan);
+    }
+    node_port_addresses_due_ = true;
+    settle(step);
+    return step;
 }
 
 Step Engine::apply(const kube::Changes& changes) {
-    objects_.apply(changes);
-    return gateway_ ? evaluate_all() : Step{};
+    Step step;
+    if (!gateway_) {
+        objects_.apply(changes);
+        return step;
+    }
+    take_in(changes, step);
+    settle(step);
+    return step;
 }
 
-Step Engine::evaluate_all() {
-    kube::ObjectSet all;
-    for (const auto& [name, service] : objects_.services) {
-        all.services.emplace(name, *service);
+void Engine::take_in(const kube::Changes& changes, Step& step) {
+    for (const auto& [name, node] : changes.nodes) {
+        take_in_node(name, node, step);
     }
-    for (const auto& [name, slice] : objects_.slices) {
-        all.slices.emplace(name, *slice);
+    for (const auto& [name, slice] : changes.slices) {
+        take_in_slice(name, slice, step);
     }
-    for (const auto& [name, node] : objects_.nodes) {
-        all.nodes.emplace(name, *node);
+    for (const auto& [name, service] : changes.services) {
+        take_in_service(name, service);
     }
-    Outcome outcome = evaluate(all, *gateway_, policy_);
-    Step step;
-    for (auto& [key, service] : outcome.desired.services) {
-        auto& held = desired_[key];
-        if (held == nullptr || *held != service) {
-            held = std::make_shared<const model::Service>(std::move(service));
-            step.upsert.push_back(held);
+}
+
+// A kubelet's heartbeat ends here: nothing that is read differs.
+void Engine::take_in_node(const std::string& name, const kube::NodePtr& node, Step& step) {
+    const kube::NodePtr old = exchange(objects_.nodes, name, node);
+    const bool both = old != nullptr && node != nullptr;
+    if (name == gateway_->node_name) {
+        node_port_addresses_due_ |= !both || old->addresses != node->addresses;
+    }
+    if (both && old->pod_cidrs == node->pod_cidrs) {
+        return;
+    }
+    std::vector<ObjectNotice> notices_before;
+    std::vector<ObjectNotice> notices_now;
+    for (const Prefix& cidr : old ? pod_cidrs_of(name, *old, notices_before) : std::vector<Prefix>()) {
+        facts_.pod_cidrs.remove(cidr);
+        pod_cidrs_changed_ = true;
+    }
+    for (const Prefix& cidr : node ? pod_cidrs_of(name, *node, notices_now) : std::vector<Prefix>()) {
+        facts_.pod_cidrs.add(cidr);
+        pod_cidrs_changed_ = true;
+    }
+    sort_unique(notices_before);
+    sort_unique(notices_now);
+    tell_difference(notices_before, notices_now, step);
+}
+
+void Engine::take_in_slice(const kube::ObjectName& name, const kube::EndpointSlicePtr& slice, Step& step) {
+    const kube::EndpointSlicePtr old = exchange(objects_.slices, name, slice);
+    std::vector<ObjectNotice> notices_before = old ? notices_about(name, *old) : std::vector<ObjectNotice>();
+    std::vector<ObjectNotice> notices_now = slice ? notices_about(name, *slice) : std::vector<ObjectNotice>();
+    sort_unique(notices_before);
+    sort_unique(notices_now);
+    tell_difference(notices_before, notices_now, step);
+
+    const auto owner_before = old ? service_of(name, *old) : std::nullopt;
+    const auto owner_now = slice ? service_of(name, *slice) : std::nullopt;
+    const bool addresses_stay = owner_before && owner_before == owner_now && have_same_addresses(*old, *slice);
+    if (owner_before) {
+        Record& record = record_of(*owner_before);
+        if (owner_before != owner_now) {
+            take_out(record.slices, name.name);
+        }
+        if (!addresses_stay) {
+            each_address(*old, [&](const IpAddr& address) { endpoint_users_.remove(address, record); });
+        }
+        mark(record, Due::Decision);
+    }
+    if (owner_now) {
+        Record& record = record_of(*owner_now);
+        put(record.slices, name.name, slice);
+        if (!addresses_stay) {
+            each_address(*slice, [&](const IpAddr& address) { endpoint_users_.add(address, record); });
+        }
+        mark(record, Due::Decision);
+    }
+}
+
+void Engine::take_in_service(const kube::ObjectName& name, const kube::ServicePtr& service) {
+    const kube::ServicePtr old = exchange(objects_.services, name, service);
+    Record& record = record_of(name);
+    record.object = service;
+    mark(record, Due::Plan);
+
+    const std::vector<IpAddr> cluster_ips_before = old ? cluster_ips_of(*old) : std::vector<IpAddr>();
+    const std::vector<IpAddr> cluster_ips_now = service ? cluster_ips_of(*service) : std::vector<IpAddr>();
+    if (cluster_ips_before != cluster_ips_now) {
+        for (const IpAddr& address : cluster_ips_before) {
+            if (facts_.cluster_ips.remove(address)) {
+                changed_cluster_ips_.push_back(address);
+            }
+        }
+        for (const IpAddr& address : cluster_ips_now) {
+            if (facts_.cluster_ips.add(address)) {
+                changed_cluster_ips_.push_back(address);
+            }
         }
     }
-    std::erase_if(desired_, [&](const auto& held) {
-        if (outcome.desired.services.contains(held.first)) {
-            return false;
+    if (old) {
+        each_external_ip(*old, [&](const IpAddr& address) { external_ip_users_.remove(address, record); });
+    }
+    if (service) {
+        each_external_ip(*service, [&](const IpAddr& address) { external_ip_users_.add(address, record); });
+    }
+}
+
+Engine::Record& Engine::record_of(const kube::ObjectName& service) {
+    const auto [place, is_new] = records_.try_emplace(service);
+    if (is_new) {
+        place->second.name = &place->first;
+    }
+    return place->second;
+}
+
+void Engine::mark(Record& record, Due due) {
+    if (record.due == Due::Nothing) {
+        due_.push_back(&record);
+    }
+    record.due = std::max(record.due, due);
+}
+
+void Engine::settle(Step& step) {
+    make_plans();
+    make_decisions(step);
+    if (std::exchange(node_port_addresses_due_, false)) {
+        read_node_port_addresses(step);
+    }
+    std::ranges::sort(step.appeared);
+    std::ranges::sort(step.gone);
+}
+
+void Engine::make_plans() {
+    const auto plan_again = [this](Record& record) { mark(record, Due::Plan); };
+    if (std::exchange(pod_cidrs_changed_, false)) {
+        external_ip_users_.each(plan_again);
+    }
+    for (const IpAddr& address : changed_cluster_ips_) {
+        external_ip_users_.each_at(address, plan_again);
+    }
+    if (std::ranges::none_of(due_, [](const Record* record) { return record->due == Due::Plan; })) {
+        return;
+    }
+    const Surroundings around{.gateway = *gateway_, .policy = policy_, .facts = facts_};
+    const ExternalIpRights rights(facts_, policy_);
+    for (Record* record : due_) {
+        if (record->due != Due::Plan) {
+            continue;
         }
-        step.remove.push_back(held.first);
-        return true;
-    });
-    if (node_port_addresses_ != outcome.desired.node_port_addresses) {
-        node_port_addresses_ = outcome.desired.node_port_addresses;
+        ServicePlan plan = record->object ? plan_service(*record->name, record->object, around, rights) : ServicePlan();
+        owners_.replace(claims_of(record->plan), claims_of(plan));
+        record->plan = std::move(plan);
+    }
+}
+
+void Engine::make_decisions(Step& step) {
+    for (const kube::ObjectName& name : owners_.take_contenders()) {
+        mark(records_.at(name), Due::Decision);
+    }
+    const auto decide_again = [this](Record& record) { mark(record, Due::Decision); };
+    for (const IpAddr& address : std::exchange(changed_cluster_ips_, {})) {
+        endpoint_users_.each_at(address, decide_again);
+    }
+    for (const IpAddr& address : owners_.take_changed_vips()) {
+        endpoint_users_.each_at(address, decide_again);
+    }
+    std::ranges::sort(due_, {}, [](const Record* record) -> const kube::ObjectName& { return *record->name; });
+    for (Record* record : std::exchange(due_, {})) {
+        decide(*record, step);
+        record->due = Due::Nothing;
+        if (record->object == nullptr && record->slices.empty()) {
+            records_.erase(records_.find(*record->name));
+        }
+    }
+}
+
+void Engine::decide(Record& record, Step& step) {
+    const Surroundings around{.gateway = *gateway_, .policy = policy_, .facts = facts_};
+    std::vector<model::Service> decided = decide_service(record.plan, owners_, record.slices, around);
+
+    std::vector<ObjectNotice> notices;
+    const auto tell = [&](const model::Notice& notice) {
+        notices.push_back({.kind = "Service", .object = *record.name, .notice = notice});
+    };
+    std::ranges::for_each(record.plan.notices.sorted(), tell);
+    for (const model::Service& service : decided) {
+        std::ranges::for_each(service.notices, tell);
+    }
+    sort_unique(notices);
+    tell_difference(record.notices, notices, step);
+    record.notices = std::move(notices);
+
+    // Two sorted lists; what stays the same keeps its place in memory.
+    std::vector<std::shared_ptr<const model::Service>> now;
+    now.reserve(decided.size());
+    auto old = record.decided.begin();
+    const auto remove_old = [&] {
+        desired_.erase((*old)->key);
+        step.remove.push_back((*old)->key);
+        ++old;
+    };
+    for (model::Service& service : decided) {
+        while (old != record.decided.end() && (*old)->key < service.key) {
+            remove_old();
+        }
+        const bool is_known = old != record.decided.end() && (*old)->key == service.key;
+        if (is_known && **old == service) {
+            now.push_back(*old);
+        } else {
+            now.push_back(std::make_shared<const model::Service>(std::move(service)));
+            desired_.insert_or_assign(now.back()->key, now.back());
+            step.upsert.push_back(now.back());
+        }
+        if (is_known) {
+            ++old;
+        }
+    }
+    while (old != record.decided.end()) {
+        remove_old();
+    }
+    record.decided = std::move(now);
+}
+
+void Engine::read_node_port_addresses(Step& step) {
+    const auto node = objects_.nodes.find(gateway_->node_name);
+    std::vector<ObjectNotice> notices;
+    model::NodePortAddresses addresses =
+        node_port_addresses_of(node == objects_.nodes.end() ? nullptr : node->second.get(), *gateway_, policy_, notices);
+    sort_unique(notices);
+    tell_difference(node_port_notices_, notices, step);
+    node_port_notices_ = std::move(notices);
+    if (node_port_addresses_ != addresses) {
+        node_port_addresses_ = std::move(addresses);
         step.node_port_addresses = node_port_addresses_;
     }
-    std::ranges::set_difference(outcome.notices, notices_, std::back_inserter(step.appeared));
-    std::ranges::set_difference(notices_, outcome.notices, std::back_inserter(step.gone));
-    notices_ = std::move(outcome.notices);
-    return step;
 }
 
 std::vector<model::ServiceKey> Engine::audit() {
@@ -60,12 +328,27 @@ std::vector<model::ServiceKey> Engine::audit() {
     if (!gateway_) {
         return differing;
     }
-    Step step = evaluate_all();
-    for (const auto& service : step.upsert) {
-        differing.push_back(service->key);
+    Engine fresh(policy_);
+    fresh.objects_ = objects_;
+    fresh.set_gateway(*gateway_);
+    for (auto& [name, record] : fresh.records_) {
+        for (auto& service : record.decided) {
+            const auto held = desired_.find(service->key);
+            if (held != desired_.end() && *held->second == *service) {
+                service = held->second;
+                fresh.desired_.find(service->key)->second = service;
+            } else {
+                differing.push_back(service->key);
+            }
+        }
     }
-    differing.insert(differing.end(), step.remove.begin(), step.remove.end());
+    for (const auto& [key, service] : desired_) {
+        if (!fresh.desired_.contains(key)) {
+            differing.push_back(key);
+        }
+    }
     std::ranges::sort(differing);
+    *this = std::move(fresh);
     return differing;
 }
 

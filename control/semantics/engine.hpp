@@ -1,15 +1,33 @@
 // Kubernetes Service semantics, kept up to date: what one gateway shall do, as the objects and the gateway change. What it holds after any
-// sequence of changes is what evaluate() makes of the objects that are left (GEN-006).
+// sequence of changes is what evaluate() makes of the objects that are left (GEN-006); what a change costs follows the change.
+//
+//   Changes ─┬─ Node ────── Pod CIDRs ───────────┐                        ┌─ who names an address as external IP
+//            ├─ Service ─┬─ ClusterIPs ──────────┴─ changed facts ────────┴─> those Services are planned again
+//            │           └─> it is planned                                                   │
+//            │                                                                               v
+//            │                      changed owners of frontends: the other claimants <── claims: withdrawn, laid
+//            │                                  │                                            │
+//            │                                  v                                            v
+//            └─ slice ──> its Service is decided again <── who has an endpoint there <── changed VIPs and ClusterIPs
+//                                               │
+//                                               v
+//                             what it is now, against what is held ──> Step
+//
+// All plans are made and all claims laid before the first Service is decided, and facts depend on objects alone: so one pass in this order
+// settles everything. A mark too many costs one evaluation, because a Step has only what really differs; a mark too few would be a fault,
+// which the property tests look for (tests/property/engine_property_test.cpp) and the audit repairs.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "control/kube/changes.hpp"
 #include "control/model/desired.hpp"
-#include "control/semantics/semantics.hpp"
+#include "control/semantics/address_users.hpp"
+#include "control/semantics/service_plan.hpp"
 
 namespace penstock::semantics {
 
@@ -41,19 +59,57 @@ class Engine {
     [[nodiscard]] const model::NodePortAddresses& node_port_addresses() const noexcept { return node_port_addresses_; }
     [[nodiscard]] const kube::Objects& objects() const noexcept { return objects_; }
 
-    // Evaluates everything from scratch and compares it with what is held (APISYNC-021): the keys that differ. What was wrong is right
-    // afterwards.
+    // Evaluates everything from scratch and compares it with what is held (APISYNC-021): the keys that differ, sorted. What was wrong is
+    // right afterwards, in the engine's bookkeeping too.
     std::vector<model::ServiceKey> audit();
 
  private:
-    Step evaluate_all();
+    enum class Due : uint8_t { Nothing, Decision, Plan };
+
+    // One Service: what came in, what was made of it. Also for slices whose Service is not there.
+    struct Record {
+        const kube::ObjectName* name = nullptr;
+        kube::ServicePtr object;
+        ServiceSlices slices;
+        ServicePlan plan;                                            // of nothing where `object` is null
+        std::vector<std::shared_ptr<const model::Service>> decided;  // sorted by key; all in desired_
+        std::vector<ObjectNotice> notices;                           // sorted, unique
+        Due due = Due::Nothing;
+    };
+
+    void take_in(const kube::Changes& changes, Step& step);
+    void take_in_node(const std::string& name, const kube::NodePtr& node, Step& step);
+    void take_in_slice(const kube::ObjectName& name, const kube::EndpointSlicePtr& slice, Step& step);
+    void take_in_service(const kube::ObjectName& name, const kube::ServicePtr& service);
+
+    Record& record_of(const kube::ObjectName& service);
+    void mark(Record& record, Due due);
+
+    // Does what is due.
+    void settle(Step& step);
+    void make_plans();
+    void make_decisions(Step& step);
+    void decide(Record& record, Step& step);
+    void read_node_port_addresses(Step& step);
 
     Policy policy_;
     std::optional<model::GatewayIdentity> gateway_;
     kube::Objects objects_;
+
+    std::map<kube::ObjectName, Record> records_;
+    ClusterFacts facts_;
+    FrontendOwners owners_;
+    AddressUsers<Record> endpoint_users_;     // Services by the addresses in their slices
+    AddressUsers<Record> external_ip_users_;  // Services by their spec.externalIPs
+
+    std::vector<Record*> due_;
+    std::vector<IpAddr> changed_cluster_ips_;
+    bool pod_cidrs_changed_ = false;
+    bool node_port_addresses_due_ = false;
+
     Services desired_;
     model::NodePortAddresses node_port_addresses_;
-    std::vector<ObjectNotice> notices_;
+    std::vector<ObjectNotice> node_port_notices_;  // sorted, unique
 };
 
 }  // namespace penstock::semantics

@@ -17,7 +17,7 @@ void sort_unique(std::vector<T>& values) {
 
 }  // namespace
 
-model::NodePortAddresses node_port_addresses_of(const kube::ObjectSet& objects, const model::GatewayIdentity& gateway, const Policy& policy,
+model::NodePortAddresses node_port_addresses_of(const kube::Node* node, const model::GatewayIdentity& gateway, const Policy& policy,
                                                 std::vector<ObjectNotice>& notices) {
     model::NodePortAddresses result;
     if (gateway.mode != model::GatewayMode::Node) {
@@ -33,13 +33,12 @@ model::NodePortAddresses node_port_addresses_of(const kube::ObjectSet& objects, 
              .object = {.namespace_name = "", .name = gateway.node_name},
              .notice = {.level = model::Notice::Level::Warning, .reason = std::string(reason), .message = std::move(message)}});
     };
-    const auto node = objects.nodes.find(gateway.node_name);
-    if (node == objects.nodes.end()) {
+    if (node == nullptr) {
         tell(reason::kNodeNotFound, "no Node has the name that this gateway was given, " + quoted(gateway.node_name) +
                                         (policy.node_port_primary_only ? "; no address serves NodePorts" : ""));
         return result;
     }
-    for (const kube::NodeAddress& entry : node->second.addresses) {
+    for (const kube::NodeAddress& entry : node->addresses) {
         // `primary` means the InternalIPs; a host name is no address at all.
         if (entry.type != "InternalIP" && (entry.type != "ExternalIP" || policy.node_port_primary_only)) {
             continue;

@@ -8,8 +8,8 @@
 
 namespace penstock::semantics {
 
-// Empty in external mode, where no NodePort is opened.
-[[nodiscard]] model::NodePortAddresses node_port_addresses_of(const kube::ObjectSet& objects, const model::GatewayIdentity& gateway,
+// `node` is the one that the gateway is; null where there is none of that name. Empty in external mode, where no NodePort is opened.
+[[nodiscard]] model::NodePortAddresses node_port_addresses_of(const kube::Node* node, const model::GatewayIdentity& gateway,
                                                               const Policy& policy, std::vector<ObjectNotice>& notices);
 
 }  // namespace penstock::semantics

@@ -9,7 +9,22 @@ PrefixSet::PrefixSet(const std::vector<Prefix>& prefixes) {
 }
 
 void PrefixSet::add(const Prefix& prefix) {
-    networks_[{prefix.family(), prefix.length()}].insert(prefix.address());
+    ++networks_[{prefix.family(), prefix.length()}][prefix.address()];
+}
+
+void PrefixSet::remove(const Prefix& prefix) {
+    const auto same_length = networks_.find({prefix.family(), prefix.length()});
+    if (same_length == networks_.end()) {
+        return;
+    }
+    auto& networks = same_length->second;
+    const auto found = networks.find(prefix.address());
+    if (found != networks.end() && --found->second == 0) {
+        networks.erase(found);
+        if (networks.empty()) {
+            networks_.erase(same_length);
+        }
+    }
 }
 
 std::optional<Prefix> PrefixSet::longest_match(const IpAddr& address) const {

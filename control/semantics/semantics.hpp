@@ -1,6 +1,6 @@
 // Kubernetes Service semantics as one pure function: (Services, EndpointSlices, Nodes, gateway identity, policy) -> desired state.
-// Everything that the requirement sheet says about objects is decided here and tested as a table; nothing is remembered between calls, so
-// the order of events cannot matter (GEN-006). Any thread.
+// Everything that the requirement sheet says about objects is decided here and tested as a table. engine.hpp is the same function for a
+// world that changes.
 #pragma once
 
 #include <map>
@@ -42,6 +42,7 @@ struct Outcome {
     bool operator==(const Outcome&) const = default;
 };
 
+// All at once, as a fresh engine sees it. Any thread.
 [[nodiscard]] Outcome evaluate(const kube::ObjectSet& objects, const model::GatewayIdentity& gateway, const Policy& policy);
 
 }  // namespace penstock::semantics

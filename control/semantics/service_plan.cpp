@@ -54,10 +54,12 @@ std::vector<model::Frontend> owned_frontends(const ServicePlan& plan, size_t por
 
 }  // namespace
 
-ServicePlan plan_service(const kube::ObjectName& name, const kube::Service& service, const Surroundings& around) {
+ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& object, const Surroundings& around,
+                         const ExternalIpRights& rights) {
+    const kube::Service& service = *object;
     ServicePlan plan;
     plan.name = name;
-    plan.object = &service;
+    plan.object = object;
     plan.created = CreationTime::parse(service.meta.creation_timestamp);
     plan.cluster_ips = cluster_ips_of(service);
 
@@ -78,8 +80,7 @@ ServicePlan plan_service(const kube::ObjectName& name, const kube::Service& serv
     plan.ranges = source_ranges_of(service, type, plan.notices);
     plan.scheduler = scheduler_of(service.meta.annotations, around.policy.default_scheduler, plan.notices);
     plan.no_endpoints = no_endpoints_action_of(service.meta.annotations, plan.notices);
-    const AskedAddresses addresses =
-        asked_addresses_of(service, type, plan.families, around.gateway, around.policy, around.rights, plan.notices);
+    const AskedAddresses addresses = asked_addresses_of(service, type, plan.families, around.gateway, around.policy, rights, plan.notices);
     plan.concerns_gateway = addresses.any_named;
     for (PortPlan& port : plan.ports) {
         port.frontends = asked_frontends_of(port.port, addresses, plan.ranges, around.policy);
@@ -87,21 +88,24 @@ ServicePlan plan_service(const kube::ObjectName& name, const kube::Service& serv
     return plan;
 }
 
-void lay_claims(const ServicePlan& plan, FrontendOwners& owners) {
+std::vector<Claim> claims_of(const ServicePlan& plan) {
+    std::vector<Claim> claims;
     for (size_t i = 0; i < plan.ports.size(); ++i) {
         const PortPlan& planned = plan.ports[i];
         // A ClusterIP is the cluster's own, whoever serves it there.
         for (const IpAddr& address : plan.cluster_ips) {
-            owners.claim({.address = address, .port = planned.port.port, .protocol = planned.port.protocol},
-                         claimant(plan, lb::FrontendClass::ClusterIp, i));
+            claims.push_back({.tuple = {.address = address, .port = planned.port.port, .protocol = planned.port.protocol},
+                              .claimant = claimant(plan, lb::FrontendClass::ClusterIp, i)});
         }
         for (const AskedFrontend& asked : planned.frontends) {
-            owners.claim(asked.tuple, claimant(plan, asked.cls, i));
+            claims.push_back({.tuple = asked.tuple, .claimant = claimant(plan, asked.cls, i)});
         }
     }
+    std::ranges::sort(claims);
+    return claims;
 }
 
-std::vector<model::Service> decide_service(const ServicePlan& plan, const FrontendOwners& owners, std::span<const NamedSlice> slices,
+std::vector<model::Service> decide_service(const ServicePlan& plan, const FrontendOwners& owners, const ServiceSlices& slices,
                                            const Surroundings& around) {
     std::vector<model::Service> decided;
     if (!plan.concerns_gateway) {

@@ -1,14 +1,16 @@
 // One Service judged in two steps, with what all Services claim from each other in between:
 //
 //   plan_service     the object alone, against facts about the cluster -> ports, the frontends they ask for, what there is to tell
-//   lay_claims       ... into FrontendOwners, for every Service
+//   claims_of        ... laid into FrontendOwners, for every Service
 //   decide_service   the plan, the owners and the Service's own slices -> one model::Service a port
 //
 // Neither step reads another Service, so a changed Service or slice costs one plan and one decision, as long as facts and owners stay.
+// Who has to be judged again where they do not stay is the engine's business.
 #pragma once
 
 #include <vector>
 
+#include "control/kube/changes.hpp"
 #include "control/semantics/annotations.hpp"
 #include "control/semantics/cluster_facts.hpp"
 #include "control/semantics/conflicts.hpp"
@@ -16,16 +18,15 @@
 #include "control/semantics/notices.hpp"
 #include "control/semantics/rights.hpp"
 #include "control/semantics/semantics.hpp"
-#include "control/semantics/slice_index.hpp"
+#include "control/semantics/slices.hpp"
 
 namespace penstock::semantics {
 
-// Everything that is the same for all Services. Borrowed.
+// What is the same for all Services. Borrowed.
 struct Surroundings {
     const model::GatewayIdentity& gateway;
     const Policy& policy;
     const ClusterFacts& facts;
-    const ExternalIpRights& rights;
 };
 
 struct PortPlan {
@@ -35,7 +36,7 @@ struct PortPlan {
 
 struct ServicePlan {
     kube::ObjectName name;
-    const kube::Service* object = nullptr;  // borrowed from the object set
+    kube::ServicePtr object;  // null only in a plan of nothing
     CreationTime created;
     std::vector<IpAddr> cluster_ips;
     std::vector<PortPlan> ports;
@@ -48,12 +49,15 @@ struct ServicePlan {
     Notices notices;  // about the whole Service
 };
 
-[[nodiscard]] ServicePlan plan_service(const kube::ObjectName& name, const kube::Service& service, const Surroundings& around);
+// `rights` are those of `around`.
+[[nodiscard]] ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& service, const Surroundings& around,
+                                       const ExternalIpRights& rights);
 
-void lay_claims(const ServicePlan& plan, FrontendOwners& owners);
+// Sorted.
+[[nodiscard]] std::vector<Claim> claims_of(const ServicePlan& plan);
 
 // Sorted by key; empty where the Service does not concern the gateway. Their notices include the plan's.
-[[nodiscard]] std::vector<model::Service> decide_service(const ServicePlan& plan, const FrontendOwners& owners,
-                                                         std::span<const NamedSlice> slices, const Surroundings& around);
+[[nodiscard]] std::vector<model::Service> decide_service(const ServicePlan& plan, const FrontendOwners& owners, const ServiceSlices& slices,
+                                                         const Surroundings& around);
 
 }  // namespace penstock::semantics

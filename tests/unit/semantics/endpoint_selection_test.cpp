@@ -334,8 +334,10 @@ TEST(Pipeline, TraceOfSurvivors_EP020) {
                 {endpoint("10.244.0.1", "edge-1"), unready_endpoint("10.244.0.2", "edge-1"), endpoint("127.0.0.1", "edge-1")});
     world.slice("b", "default/web",
                 {terminating_endpoint("10.244.0.1"), terminating_endpoint("10.244.0.3", "edge-2"), endpoint("10.96.0.1")});
-    std::vector<ObjectNotice> slice_notices;
-    const SliceIndex index(world.objects.slices, slice_notices);
+    ServiceSlices slices;
+    for (const auto& [name, slice] : world.objects.slices) {
+        put(slices, name.name, std::make_shared<const kube::EndpointSlice>(slice));
+    }
     const auto shown = [](const Candidates& candidates) {
         Lines lines;
         for (const Candidate& candidate : candidates) {
@@ -344,9 +346,11 @@ TEST(Pipeline, TraceOfSurvivors_EP020) {
         return lines;
     };
     Notices notices;
-    Candidates candidates = merged_endpoints(index.of(object_name("default/web")), "", Protocol::Tcp, IpFamily::V4, notices);
+    Candidates candidates = merged_endpoints(slices, "", Protocol::Tcp, IpFamily::V4, notices);
     EXPECT_EQ(shown(candidates), (Lines{"10.96.0.1", "10.244.0.1", "10.244.0.2", "10.244.0.3", "127.0.0.1"}));
-    drop_forbidden(candidates, {ip("10.96.0.1")}, FrontendOwners(), notices);
+    AddressCount cluster_ips;
+    cluster_ips.add(ip("10.96.0.1"));
+    drop_forbidden(candidates, cluster_ips, FrontendOwners(), notices);
     EXPECT_EQ(shown(candidates), (Lines{"10.244.0.1", "10.244.0.2", "10.244.0.3"}));
     EXPECT_EQ(shown(cluster_set(candidates)), Lines{"10.244.0.1"});
     EXPECT_EQ(shown(local_set(candidates, "edge-1")), Lines{"10.244.0.1"});

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "control/semantics/notices.hpp"
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
@@ -117,6 +118,94 @@ TEST(Engine, TheLoserOfAFrontendIsJudgedAgainWhenItsOwnerGoes_SVC018) {
     EXPECT_EQ(keys_of(step.upsert), Lines{"default/b/TCP"});
     EXPECT_EQ(step.upsert.at(0)->frontends.size(), 1U);
     EXPECT_EQ(step.gone, shown.first.appeared);
+}
+
+kube::Changes with_slice(const World& world, const kube::ObjectName& name) {
+    kube::Changes changes;
+    changes.slices[name] = std::make_shared<const kube::EndpointSlice>(world.objects.slices.at(name));
+    return changes;
+}
+
+TEST(Engine, ASliceThatChangesItsServiceChangesBoth_EP002) {
+    World world = two_services();
+    Shown shown(world);
+    const kube::ObjectName slice = object_name("default/a-1");
+    world.objects.slices[slice].meta.labels["kubernetes.io/service-name"] = "b";
+    const Step step = shown.engine.apply(with_slice(world, slice));
+    ASSERT_EQ(keys_of(step.upsert), (Lines{"default/a/TCP", "default/b/TCP"}));
+    EXPECT_EQ(step.upsert[0]->sets.at(0).endpoints.size(), 0U);
+    EXPECT_EQ(step.upsert[1]->sets.at(0).endpoints.size(), 3U);
+}
+
+TEST(Engine, SlicesMayComeBeforeTheirService_GEN006) {
+    World world = two_services();
+    const kube::Changes service = with_service(world, "default/a");
+    world.objects.services.erase(object_name("default/a"));
+    Shown shown(world);
+    EXPECT_EQ(keys_of(shown.first.upsert), Lines{"default/b/TCP"});
+    const Step step = shown.engine.apply(service);
+    EXPECT_EQ(keys_of(step.upsert), Lines{"default/a/TCP"});
+    EXPECT_EQ(step.upsert.at(0)->sets.at(0).endpoints.size(), 2U);
+}
+
+TEST(Engine, AnEndpointIsForbiddenWhileAServiceHasItsAddress_EP006) {
+    World world = two_services();
+    Shown shown(world);
+    world.service("default/c", "10.96.0.3").external_ips = {"203.0.113.5"};
+    world.objects.slices[object_name("default/b-1")].endpoints = {endpoint("203.0.113.5"), endpoint("203.0.113.6")};
+    EXPECT_EQ(shown.engine.apply(with_slice(world, object_name("default/b-1"))).upsert.at(0)->sets.at(0).endpoints.size(), 2U);
+
+    // As a VIP of c, then as its ClusterIP, then as neither.
+    Step step = shown.engine.apply(with_service(world, "default/c"));
+    ASSERT_EQ(keys_of(step.upsert), (Lines{"default/b/TCP", "default/c/TCP"}));
+    EXPECT_EQ(step.upsert[0]->sets.at(0).endpoints.size(), 1U);
+    world.service("default/c", "203.0.113.6").external_ips = {};
+    step = shown.engine.apply(with_service(world, "default/c"));
+    EXPECT_EQ(keys_of(step.remove), Lines{"default/c/TCP"});
+    ASSERT_EQ(keys_of(step.upsert), Lines{"default/b/TCP"});
+    EXPECT_EQ(step.upsert[0]->sets.at(0).endpoints.at(0).address, ip("203.0.113.5"));
+    world.objects.services.erase(object_name("default/c"));
+    step = shown.engine.apply(with_service(world, "default/c"));
+    ASSERT_EQ(keys_of(step.upsert), Lines{"default/b/TCP"});
+    EXPECT_EQ(step.upsert[0]->sets.at(0).endpoints.size(), 2U);
+}
+
+TEST(Engine, AnExternalIpIsWithdrawnWhenTheClusterTakesItsAddress_XIP006) {
+    World world = two_services();
+    Shown shown(world);
+    world.service("other/db", "203.0.113.1");
+    Step step = shown.engine.apply(with_service(world, "other/db"));
+    ASSERT_EQ(keys_of(step.upsert), Lines{"default/a/TCP"});
+    EXPECT_TRUE(step.upsert[0]->frontends.empty());
+    ASSERT_EQ(step.appeared.size(), 1U);
+    EXPECT_EQ(step.appeared[0].notice.reason, reason::kExternalIpNotAllowed);
+
+    kube::Node node;
+    node.pod_cidrs = {"203.0.113.2/31"};
+    kube::Changes changes;
+    changes.nodes["n"] = std::make_shared<const kube::Node>(node);
+    step = shown.engine.apply(changes);
+    ASSERT_EQ(keys_of(step.upsert), Lines{"default/b/TCP"});
+    EXPECT_TRUE(step.upsert[0]->frontends.empty());
+    changes.nodes["n"] = nullptr;
+    EXPECT_EQ(shown.engine.apply(changes).upsert.at(0)->frontends.size(), 1U);
+}
+
+TEST(Engine, AnotherGatewayGetsAnotherState_NODEPORT002) {
+    World world = two_services();
+    world.objects.services[object_name("default/a")].external_traffic_policy = "Local";
+    world.objects.slices[object_name("default/a-1")].endpoints = {endpoint("10.244.0.1", "edge-1"), endpoint("10.244.0.2", "edge-2")};
+    world.objects.nodes["edge-2"].addresses = {{.type = "InternalIP", .address = "192.0.2.2"}};
+    Shown shown(world);
+    model::GatewayIdentity other = world.gateway;
+    other.labels["rack"] = "2";  // nothing depends on it
+    EXPECT_TRUE(shown.engine.set_gateway(other).is_empty());
+    other.node_name = "edge-2";
+    const Step step = shown.engine.set_gateway(other);
+    ASSERT_EQ(keys_of(step.upsert), Lines{"default/a/TCP"});
+    EXPECT_EQ(step.upsert[0]->sets.at(0).endpoints.at(0).address, ip("10.244.0.2"));
+    ASSERT_TRUE(step.node_port_addresses);
+    EXPECT_EQ(step.node_port_addresses->node_addresses, std::vector{ip("192.0.2.2")});
 }
 
 // Changed behind the engine's back, as a fault in memory or in its bookkeeping would.

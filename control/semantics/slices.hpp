@@ -1,0 +1,32 @@
+// EndpointSlices as Services see them: the label says whose a slice is, in the slice's own namespace; owner references and slice names mean
+// nothing (EP-002).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/kube/changes.hpp"
+#include "control/semantics/semantics.hpp"
+
+namespace penstock::semantics {
+
+// The Service whose endpoints these are. Nobody's where the slice names none, or is of an address type other than IPv4 and IPv6 (EP-008).
+[[nodiscard]] std::optional<kube::ObjectName> service_of(const kube::ObjectName& slice_name, const kube::EndpointSlice& slice);
+
+// What is wrong with a slice as a whole, whether or not its Service is there.
+[[nodiscard]] std::vector<ObjectNotice> notices_about(const kube::ObjectName& slice_name, const kube::EndpointSlice& slice);
+
+struct NamedSlice {
+    std::string name;
+    kube::EndpointSlicePtr slice;  // not null
+};
+
+// Of one Service, in the order of their names; the smaller name settles ties between duplicates (EP-004).
+using ServiceSlices = std::vector<NamedSlice>;
+
+// Puts `slice` in, in the place of one of the same name.
+void put(ServiceSlices& slices, const std::string& name, kube::EndpointSlicePtr slice);
+void take_out(ServiceSlices& slices, const std::string& name);
+
+}  // namespace penstock::semantics
