@@ -100,9 +100,11 @@ CURL* CurlTransfer::prepare(const TransferSettings& settings, const std::shared_
     curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, kReceiveBytes);
-    curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-    // A second request waits to hear whether the first one's connection takes several, instead of opening its own.
-    curl_easy_setopt(handle, CURLOPT_PIPEWAIT, 1L);
+    const bool may_be_http2 = settings.server.scheme == "https";
+    curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(may_be_http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+    // A second request waits to hear whether the first one's connection takes several, instead of opening its own. Not where no ALPN will
+    // say so: it would wait until the first request, perhaps a watch, has ended.
+    curl_easy_setopt(handle, CURLOPT_PIPEWAIT, may_be_http2 ? 1L : 0L);
     curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, &CurlTransfer::on_header);
     curl_easy_setopt(handle, CURLOPT_HEADERDATA, this);
     curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);

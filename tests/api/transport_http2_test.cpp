@@ -95,6 +95,19 @@ TEST_F(TransportHttp2, CancelledStreamLeavesTheOthers_APISYNC019) {
     EXPECT_EQ(server_.connection_count(), 1);
 }
 
+// Waiting is the kernel's work: a poll that spins would take the whole second.
+TEST_F(TransportHttp2, IdleWatchesCostNoProcessorTime_APISYNC015) {
+    const auto client = transport();
+    RecordedAnswer services, nodes;
+    client->start({.target = "/services?watch=1", .watch = true}, services);
+    client->start({.target = "/nodes?watch=1", .watch = true}, nodes);
+    ASSERT_TRUE(poll_until(*client, [&] { return services.body == "{}\n" && nodes.body == "{}\n"; }));
+    const auto before = test::thread_cpu_time();
+    client->poll(1s);
+    EXPECT_LT(test::thread_cpu_time() - before, 100ms);
+    EXPECT_EQ(services.call_backs + nodes.call_backs, 4);
+}
+
 // A quiet connection is asked, answers, and is left alone.
 TEST_F(TransportHttp2, ProbeThatIsAnsweredKeepsTheConnection_APISYNC015) {
     const auto client = transport({.liveness = {.silence_max = 300ms, .probe_after = 200ms, .probe_answer_max = 60s}});

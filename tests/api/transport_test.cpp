@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "control/kube/curl_transport.hpp"
@@ -329,6 +330,23 @@ TEST(Transport, WatchThatIsSilentIsHalfOpen_APISYNC015) {
     EXPECT_EQ(silent.what(), server.url() + ": GET /w: half-open: no byte for 0.4 s");
     EXPECT_EQ(headless.kind(), kind(TransportError::Kind::Broken));
     EXPECT_EQ(transport->half_open_connections(), 2U);
+}
+
+TEST(Transport, IdleWatchesCostNoProcessorTime_APISYNC015) {
+    FakeApiServer server([](const RecordedRequest&, Connection& c) {
+        c.start_chunks(200);
+        c.chunk("{}");
+        c.wait_for_close();
+    });
+    const auto transport = transport_to(config_for(server));
+    RecordedAnswer watches[3];
+    for (RecordedAnswer& watch : watches) {
+        transport->start({.target = "/w", .watch = true}, watch);
+    }
+    ASSERT_TRUE(poll_until(*transport, [&] { return std::ranges::all_of(watches, [](const auto& watch) { return watch.body == "{}"; }); }));
+    const auto before = test::thread_cpu_time();
+    transport->poll(1s);
+    EXPECT_LT(test::thread_cpu_time() - before, 100ms);
 }
 
 TEST(Transport, WarningsAreLoggedOncePerText_APISYNC019_AUTH009) {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
 
+#include <algorithm>
+
 #include "control/kube/curl_transport.hpp"
 #include "tests/support/fake_api_server.hpp"
 #include "tests/support/log_capture.hpp"
@@ -198,6 +200,29 @@ TEST_F(TransportTls, WatchOverTlsIsFoundHalfOpen_APISYNC015) {
     ASSERT_TRUE(poll_until(**transport, [&] { return watch.has_ended; }));
     EXPECT_EQ(watch.body, "{}");
     EXPECT_NE(watch.what().find("half-open: no byte for 0.3 s"), std::string::npos) << watch.what();
+}
+
+// Without HTTP/2 each watch has its connection, and none waits for another to end.
+TEST_F(TransportTls, WatchesRunSideBySideOverHttp1_APISYNC019) {
+    for (const bool has_alpn : {true, false}) {
+        FakeApiServer server(
+            [](const RecordedRequest&, Connection& connection) {
+                connection.start_chunks(200);
+                connection.chunk("{}");
+                connection.wait_for_close();
+            },
+            ServerTls{.certificate = authority_.issue_loopback(), .has_alpn = has_alpn});
+        const auto transport = CurlTransport::create(config_for(server));
+        ASSERT_TRUE(transport);
+        RecordedAnswer watches[3];
+        for (RecordedAnswer& watch : watches) {
+            (*transport)->start({.target = "/w", .watch = true}, watch);
+        }
+        EXPECT_TRUE(poll_until(**transport, [&] {
+            return std::ranges::all_of(watches, [](const auto& watch) { return watch.body == "{}"; });
+        })) << has_alpn;
+        EXPECT_EQ(server.connection_count(), 3);
+    }
 }
 
 // A plain server waits for the rest of a request, the client for the rest of a handshake: only the limit ends it.

@@ -304,7 +304,8 @@ void FakeApiServer::set_handler(Handler handler) {
 }
 
 void FakeApiServer::set_tls(ServerTls tls) {
-    auto context = std::make_shared<TlsContext>(TlsContext{TlsServerContext(tls, {"http/1.1"})});
+    auto context = std::make_shared<TlsContext>(
+        TlsContext{TlsServerContext(tls, tls.has_alpn ? std::vector<std::string>{"http/1.1"} : std::vector<std::string>{})});
     const std::lock_guard lock(mutex_);
     tls_ = std::move(context);
 }

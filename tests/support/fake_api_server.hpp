@@ -61,6 +61,7 @@ class Connection {
 struct ServerTls {
     Issued certificate;
     std::string client_ca;  // PEM; "": asks for no client certificate
+    bool has_alpn = true;   // else it takes no notice of what the client speaks
     int version_max = 0;    // as SSL_CTX_set_max_proto_version takes it; 0: the newest
 };
 

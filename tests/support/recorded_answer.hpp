@@ -1,6 +1,8 @@
 // What came back for one request, and the loop that waits for it.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -56,6 +58,14 @@ inline bool poll_until(kube::CurlTransport& transport, const std::function<bool(
         transport.poll(std::chrono::milliseconds(20));
     }
     return true;
+}
+
+// What this thread has used of a processor so far: other load on the machine does not change it.
+inline std::chrono::microseconds thread_cpu_time() {
+    rusage used{};
+    ::getrusage(RUSAGE_THREAD, &used);
+    const auto in_us = [](const timeval& time) { return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec); };
+    return in_us(used.ru_utime) + in_us(used.ru_stime);
 }
 
 }  // namespace penstock::test

@@ -56,7 +56,9 @@ TlsServerContext::TlsServerContext(const ServerTls& tls, std::vector<std::string
         *protocols_ += static_cast<char>(protocol.size());
         *protocols_ += protocol;
     }
-    SSL_CTX_set_alpn_select_cb(context, choose_protocol, protocols_.get());
+    if (!protocols.empty()) {
+        SSL_CTX_set_alpn_select_cb(context, choose_protocol, protocols_.get());
+    }
 }
 
 std::string peer_common_name(SSL* ssl) {

@@ -15,7 +15,7 @@ struct ServerTls;
 
 class TlsServerContext {
  public:
-    // `protocols`: what ALPN may choose, in order of preference.
+    // `protocols`: what ALPN may choose, in order of preference; none: it is not answered.
     TlsServerContext(const ServerTls& tls, std::vector<std::string> protocols);
     SSL_CTX* get() const { return context_.get(); }
 
