@@ -44,6 +44,10 @@ class Gateway:
         return f"unix:{self.socket}"
 
     @property
+    def sync_address(self):
+        return f"unix:{self._run.file('penstock-sync.sock')}"
+
+    @property
     def memory_mb(self):
         """What penstockd is given. A worker's tables take 27 MB at their default capacity, packet buffers up to 80 more."""
         return max(256, 128 * self._workers)
@@ -74,7 +78,7 @@ class Gateway:
     def start_sync_of_cluster(self, *options, env=None):
         """penstock-sync on the host itself, where an API server on 127.0.0.1 is: this gateway it reaches by a Unix socket."""
         words = [*self.wrap_sync, self.program("penstock-sync"), "--gateway", self.address,
-                 "--allowed-external-cidrs", ALLOWED_EXTERNAL_CIDRS, *options]
+                 "--allowed-external-cidrs", ALLOWED_EXTERNAL_CIDRS, "--listen", self.sync_address, *options]
         self.sync = self._run.spawn(words, "penstock-sync.log", env)
 
     def until_served(self, services, patience_s=15):
@@ -93,6 +97,10 @@ class Gateway:
         if asked.returncode != 0:
             raise RuntimeError(f"penstockctl {' '.join(words)}: {asked.stderr.strip()}")
         return json.loads(asked.stdout)
+
+    def sync_status(self):
+        """What penstock-sync tells about itself."""
+        return self.json("--sync-server", self.sync_address, "get", "sync")
 
     def services(self):
         """{"default/my-service:web/tcp": its ServiceStatus}"""

@@ -82,10 +82,18 @@ def health_and_metrics_follow_the_api_server(lab):
 
 
 @case()
-def penstockctl_shows_the_source_and_its_collections(lab):
-    o, port = lab.objects, free_port()
-    lab.start(o.service("web", external_ips=[VIP]), o.backends("web"), wait_for=["web/tcp"], options=["--http", f"127.0.0.1:{port}"])
-    shown = lab.gateway.ctl("get", "sync")
-    equal(shown.returncode, 0, f"exit code of penstockctl get sync ({shown.stderr.strip()})")
-    for word in ("services", "endpointslices", "nodes"):
-        check(word in shown.stdout.lower(), f"{word} is not shown:\n{shown.stdout}")
+def penstockctl_shows_the_source_its_collections_and_the_gateway(lab):
+    o = lab.objects
+    lab.start(o.service("web", external_ips=[VIP]), o.backends("web"), wait_for=["web/tcp"])
+    shown = lab.gateway.sync_status()
+    equal(shown["source"], lab.cluster.url, "source")
+    collections = {entry["kind"]: entry for entry in shown["collections"]}
+    for kind in ("services", "endpointslices", "nodes"):
+        equal((kind, collections[kind]["state"], collections[kind]["listed"]), (kind, "STATE_WATCHING", True), "state of a collection")
+    for kind in ("services", "endpointslices"):
+        count = len(lab.kubectl.json("get", kind, "-A")["items"])
+        equal((kind, int(collections[kind]["objects"])), (kind, count), "objects known")
+    gateway, = shown["gateways"]
+    equal((gateway["name"], gateway["connected"], int(gateway["lag_ms"])), ("edge-1", True, 0), "the gateway")
+    text = lab.gateway.ctl("--sync-server", lab.gateway.sync_address, "get", "sync")
+    check(text.returncode == 0 and "endpointslices" in text.stdout, f"for people:\n{text.stdout}{text.stderr}")
