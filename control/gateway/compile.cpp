@@ -1,10 +1,7 @@
 #include "control/gateway/compile.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <set>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "control/gateway/port_addresses.hpp"
@@ -18,36 +15,6 @@ bool is_vip_class(FrontendClass cls) {
     return cls == FrontendClass::LoadBalancerIp || cls == FrontendClass::ExternalIp;
 }
 
-// What one frontend claims for itself. NodePorts are claimed as a whole: (family, number, protocol) on whatever addresses serve them.
-struct Claim {
-    bool node_port = false;
-    IpFamily family = IpFamily::V4;
-    IpAddr address;
-    L4Port port = 0;
-    Protocol protocol = Protocol::Tcp;
-    bool operator==(const Claim&) const = default;
-
-    Claim(const model::Frontend& frontend, Protocol of)
-        : node_port(frontend.cls == FrontendClass::NodePort), family(frontend.family), port(frontend.port), protocol(of) {
-        if (!node_port) {
-            address = frontend.address;
-        }
-    }
-    [[nodiscard]] std::string to_string() const {
-        const std::string where = node_port ? std::string(penstock::to_string(family)) + " NodePort " + std::to_string(port)
-                                            : address.to_string() + " port " + std::to_string(port);
-        return std::string(penstock::to_string(protocol)) + " " + where;
-    }
-};
-
-struct ClaimHash {
-    size_t operator()(const Claim& claim) const noexcept {
-        const size_t numbers = size_t{claim.port} << 16 | size_t{static_cast<uint8_t>(claim.protocol)} << 8 |
-                               size_t{static_cast<uint8_t>(claim.family)} << 1 | size_t{claim.node_port};
-        return std::hash<IpAddr>{}(claim.address) ^ numbers * 0x9e3779b97f4a7c15ULL;  // control path only: not keyed
-    }
-};
-
 // Everything that decides which backend a flow gets; names for people, notices and frontends do not.
 bool same_backends(const model::Service& a, const model::Service& b) {
     const auto same_endpoint = [](const model::Endpoint& x, const model::Endpoint& y) {
@@ -58,244 +25,532 @@ bool same_backends(const model::Service& a, const model::Service& b) {
            });
 }
 
-std::set<std::pair<IpAddr, L4Port>> places_of(const model::Service& service) {
-    std::set<std::pair<IpAddr, L4Port>> places;
+using Place = std::pair<IpAddr, L4Port>;
+// Sorted; each once, in however many sets it is.
+std::vector<Place> places_of(const model::Service& service) {
+    std::vector<Place> places;
     for (const auto& set : service.sets) {
         for (const auto& endpoint : set.endpoints) {
-            places.emplace(endpoint.address, endpoint.port);
+            places.emplace_back(endpoint.address, endpoint.port);
         }
     }
+    std::ranges::sort(places);
+    const auto repeated = std::ranges::unique(places);
+    places.erase(repeated.begin(), repeated.end());
     return places;
 }
 
-class Compiler {
- public:
-    Compiler(const CompileInput& input, const Compiled& previous, IdMap& ids) : input_(input), previous_(previous), ids_(ids) {}
-
-    // Whether another run could grant what this one refused: capacity was short, and ids have become free since.
-    [[nodiscard]] bool is_worth_repeating() const noexcept { return short_of_ids_ && released_; }
-
-    Result<Compiled> run() {
-        // Former owners first: they keep their ids and rows when capacity runs out.
-        for (const bool was_in_force : {true, false}) {
-            for (const auto& [key, desired] : input_.desired) {
-                if (previous_.services.contains(key) == was_in_force) {
-                    consider(key, desired);
-                }
-            }
-        }
-        // What stays of the refused ones comes last, so that it cannot keep a tuple from its new owner.
-        for (const auto& [key, why] : out_.refusals) {
-            if (const auto in_force = previous_.services.find(key); in_force != previous_.services.end()) {
-                program_leftover(in_force->first, in_force->second);
-            }
-        }
-        auto table = build_table();
-        if (!table) {
-            give_back_new_ids();
-            return std::unexpected(std::move(table.error()));
-        }
-        out_.table = std::move(*table);
-        release_unused_ids();
-        return std::move(out_);
+template <typename Pointer>
+void remove_from(std::vector<Pointer>& list, const Pointer& gone) {
+    if (const auto found = std::ranges::find(list, gone); found != list.end()) {
+        *found = list.back();
+        list.pop_back();
     }
-
- private:
-    void consider(const model::ServiceKey& key, const std::shared_ptr<const model::Service>& desired) {
-        for (const auto& frontend : desired->frontends) {
-            const Claim claim(frontend, key.protocol);
-            if (const auto owner = claims_.find(claim); owner != claims_.end()) {
-                refuse(key, claim.to_string() + " belongs to service " + owner->second->to_string());
-                return;
-            }
-        }
-        const auto former = previous_.services.find(key);
-        std::shared_ptr<const lb::Service> service;
-        if (former != previous_.services.end() && (former->second.desired == desired || same_backends(*former->second.desired, *desired))) {
-            service = former->second.service;
-        } else if (service = build_service(key, *desired); service == nullptr) {
-            return;
-        }
-        Programmed programmed{desired, std::move(service), nullptr};
-        if (former != previous_.services.end() && former->second.desired->source_ranges == desired->source_ranges) {
-            programmed.filter = former->second.filter;
-        }
-        if (programmed.filter == nullptr && std::ranges::any_of(desired->frontends, &model::Frontend::filtered)) {
-            programmed.filter = std::make_shared<const lb::SourceFilter>(lb::SourceFilter{true, desired->source_ranges});
-        }
-        for (const auto& frontend : desired->frontends) {
-            place(key, frontend, programmed);
-        }
-        out_.services.emplace(key, std::move(programmed));
-    }
-
-    // The former version of a refused service port: whatever of it nobody else owns now.
-    void program_leftover(const model::ServiceKey& key, const Programmed& programmed) {
-        for (const auto& frontend : programmed.desired->frontends) {
-            if (!claims_.contains(Claim(frontend, key.protocol))) {
-                place(key, frontend, programmed);
-            }
-        }
-        out_.services.emplace(key, programmed);
-    }
-
-    void place(const model::ServiceKey& key, const model::Frontend& frontend, const Programmed& programmed) {
-        claims_.emplace(Claim(frontend, key.protocol), &key);
-        lb::Frontend row{.address = frontend.address,
-                         .port = frontend.port,
-                         .protocol = key.protocol,
-                         .cls = frontend.cls,
-                         .set = frontend.set,
-                         .service = programmed.service,
-                         .filter = frontend.filtered ? programmed.filter : nullptr};
-        if (frontend.cls == FrontendClass::NodePort) {
-            node_ports_.emplace_back(frontend.family, std::move(row));
-            return;
-        }
-        if (is_vip_class(frontend.cls)) {
-            vips_.insert(frontend.address);
-        }
-        frontends_.push_back(std::move(row));
-    }
-
-    // Null where it was refused. Takes the ids of what is new in it; what it lost is released at the very end.
-    std::shared_ptr<const lb::Service> build_service(const model::ServiceKey& key, const model::Service& desired) {
-        const bool known = ids_.services.find(key).has_value();
-        if (!known && ids_.services.room() == 0) {
-            short_of_ids_ = true;
-            refuse(key, "there is no room for another service port (CapacityExceeded)");
-            return nullptr;
-        }
-        const auto places = places_of(desired);
-        const auto former_id = ids_.services.find(key);
-        const auto missing = static_cast<size_t>(std::ranges::count_if(places, [&](const auto& place) {
-            return !former_id || !ids_.backends.find(BackendKey{*former_id, place.first, place.second});
-        }));
-        if (missing > ids_.backends.room()) {
-            short_of_ids_ = true;
-            refuse(key, "there is no room for " + std::to_string(missing) + " more endpoints, only for " +
-                            std::to_string(ids_.backends.room()) + " (CapacityExceeded)");
-            return nullptr;
-        }
-        auto service = std::make_shared<lb::Service>();
-        service->id = *ids_.services.take(key);
-        if (!known) {
-            new_services_.push_back(service->id);
-        }
-        service->namespace_name = key.namespace_name;
-        service->name = key.name;
-        service->port_name = key.port_name;
-        service->protocol = key.protocol;
-        service->scheduler = desired.scheduler;
-        for (const auto& place : places) {
-            take_backend({service->id, place.first, place.second});
-        }
-        for (const auto& set : desired.sets) {
-            service->sets.push_back(build_set(service->id, set, desired.scheduler));
-        }
-        return service;
-    }
-
-    lb::BackendSet build_set(ServiceId service, const model::BackendSet& desired, lb::SchedulerKind scheduler) const {
-        lb::BackendSet set{.usable = {}, .ring = {}, .source = desired.source, .when_empty = desired.when_empty};
-        set.usable.reserve(desired.endpoints.size());
-        for (const auto& endpoint : desired.endpoints) {
-            if (endpoint.weight > 0) {  // weight 0 takes no new flows and keeps those it has (EP-018)
-                const auto id = ids_.backends.find({service, endpoint.address, endpoint.port});
-                set.usable.push_back({*id, endpoint.address, endpoint.port, endpoint.weight});
-            }
-        }
-        if (scheduler == lb::SchedulerKind::Maglev && !set.usable.empty()) {
-            set.ring = lb::MaglevRing::build(set.usable);
-        }
-        return set;
-    }
-
-    void take_backend(const BackendKey& key) {
-        if (!ids_.backends.find(key)) {
-            new_backends_.push_back(*ids_.backends.take(key));
-        }
-    }
-
-    void refuse(const model::ServiceKey& key, const std::string& why) {
-        out_.refusals.emplace(key, "service " + key.to_string() + ": " + why);
-    }
-
-    Result<std::shared_ptr<const lb::ServiceTable>> build_table() {
-        const auto addresses = node_port_addresses(input_.node_ports, input_.addresses, vips_);
-        for (const auto& [family, row] : node_ports_) {
-            for (const IpAddr& address : addresses) {
-                if (address.family() == family) {
-                    frontends_.push_back(row);
-                    frontends_.back().address = address;
-                }
-            }
-        }
-        std::vector<std::shared_ptr<const lb::Service>> services;
-        services.reserve(out_.services.size());
-        for (const auto& [key, programmed] : out_.services) {
-            services.push_back(programmed.service);
-        }
-        return lb::ServiceTable::build(std::move(frontends_), std::move(services), previous_.table.get());
-    }
-
-    void give_back_new_ids() {
-        for (const ServiceId id : new_services_) {
-            ids_.services.release(id);
-        }
-        for (const BackendId id : new_backends_) {
-            ids_.backends.release(id);
-        }
-    }
-
-    // Only service ports whose object changed can have lost a backend, so unchanged ones are not looked at.
-    void release_unused_ids() {
-        const auto release = [&](ServiceId service, const std::set<std::pair<IpAddr, L4Port>>& before,
-                                 const std::set<std::pair<IpAddr, L4Port>>& after) {
-            for (const auto& [address, port] : before) {
-                if (!after.contains({address, port})) {
-                    if (const auto id = ids_.backends.find({service, address, port})) {
-                        ids_.backends.release(*id);
-                        released_ = true;
-                    }
-                }
-            }
-        };
-        for (const auto& [key, former] : previous_.services) {
-            const auto now = out_.services.find(key);
-            if (now == out_.services.end()) {
-                release(former.service->id, places_of(*former.desired), {});
-                ids_.services.release(former.service->id);
-                released_ = true;
-            } else if (now->second.service != former.service) {
-                release(former.service->id, places_of(*former.desired), places_of(*now->second.desired));
-            }
-        }
-    }
-
-    const CompileInput& input_;
-    const Compiled& previous_;
-    IdMap& ids_;
-    Compiled out_;
-    std::unordered_map<Claim, const model::ServiceKey*, ClaimHash> claims_;  // keys are the input's or previous_'s own
-    std::set<IpAddr> vips_;
-    std::vector<lb::Frontend> frontends_;
-    std::vector<std::pair<IpFamily, lb::Frontend>> node_ports_;  // without addresses yet
-    std::vector<ServiceId> new_services_;
-    std::vector<BackendId> new_backends_;
-    bool short_of_ids_ = false;
-    bool released_ = false;
-};
+}
 
 }  // namespace
 
-Result<Compiled> compile(const CompileInput& input, const Compiled& previous, IdMap& ids) {
-    Compiler first(input, previous, ids);
-    auto compiled = first.run();
-    if (compiled && first.is_worth_repeating()) {
-        return Compiler(input, *compiled, ids).run();
+Claim::Claim(const model::Frontend& frontend, Protocol of)
+    : node_port(frontend.cls == FrontendClass::NodePort), family(frontend.family), port(frontend.port), protocol(of) {
+    if (!node_port) {
+        address = frontend.address;
     }
-    return compiled;
+}
+
+Claim Claim::exact(const IpAddr& address, L4Port port, Protocol protocol) {
+    Claim claim;
+    claim.family = address.family();
+    claim.address = address;
+    claim.port = port;
+    claim.protocol = protocol;
+    return claim;
+}
+
+Claim Claim::of_node_port(IpFamily family, L4Port port, Protocol protocol) {
+    Claim claim;
+    claim.node_port = true;
+    claim.family = family;
+    claim.port = port;
+    claim.protocol = protocol;
+    return claim;
+}
+
+std::string Claim::to_string() const {
+    const std::string where = node_port ? std::string(penstock::to_string(family)) + " NodePort " + std::to_string(port)
+                                        : address.to_string() + " port " + std::to_string(port);
+    return std::string(penstock::to_string(protocol)) + " " + where;
+}
+
+size_t ClaimHash::operator()(const Claim& claim) const noexcept {
+    const size_t numbers = size_t{claim.port} << 16 | size_t{static_cast<uint8_t>(claim.protocol)} << 8 |
+                           size_t{static_cast<uint8_t>(claim.family)} << 1 | size_t{claim.node_port};
+    return std::hash<IpAddr>{}(claim.address) ^ numbers * kHashFactor;
+}
+
+bool Compiler::ByRank::operator()(const ServicePort* a, const ServicePort* b) const noexcept {
+    const bool a_is_new = a->former.service == nullptr;
+    const bool b_is_new = b->former.service == nullptr;
+    return a_is_new != b_is_new ? b_is_new : a->key < b->key;
+}
+
+void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey> touched) {
+    begin_round();
+    for (const auto& key : touched) {
+        take_over(input.desired, key);
+    }
+    settle();
+    end_round();
+    if (was_released_ && !short_of_ids_.empty()) {
+        begin_round();
+        settle();
+        end_round();
+    }
+    place_rows(input);
+    count_kept_backends();
+    publish();
+}
+
+void Compiler::begin_round() {
+    // Whoever came into force by the last round has the better rank from now on. Nobody loses by it, but those that it refuses may now be
+    // refused by it where they were by somebody else: the reason names the first obstacle.
+    for (const auto& key : std::exchange(newly_in_force_, {})) {
+        const ServicePort& port = ports_.at(key);
+        for (const auto& frontend : port.in_force.desired->frontends) {
+            for (ServicePort* other : find(Claim(frontend, key.protocol))->wanting) {
+                if (other->owned == nullptr) {
+                    due_.insert(other);
+                }
+            }
+        }
+    }
+    // Room only shrinks until something is released.
+    if (std::exchange(was_released_, false)) {
+        due_.insert(short_of_ids_.begin(), short_of_ids_.end());
+    }
+}
+
+void Compiler::take_over(const DesiredServices& desired, const model::ServiceKey& key) {
+    const auto* next = desired.get(key);
+    if (next == nullptr) {
+        const auto found = ports_.find(key);
+        if (found == ports_.end() || found->second.desired == nullptr) {
+            return;
+        }
+        ServicePort& port = found->second;
+        note_change(port);
+        due_.erase(&port);
+        short_of_ids_.erase(&port);
+        let_go(port, false, false);
+        hold_no_longer(port);
+        want_no_longer(port);
+        port.desired = nullptr;
+        port.in_force = {};
+        port.why.clear();
+        considered_.insert(&port);
+        return;
+    }
+    ServicePort& port = ports_.try_emplace(key, ServicePort{.key = key}).first->second;
+    if (port.desired != *next) {
+        want_no_longer(port);
+        port.desired = *next;
+        want(port);
+        due_.insert(&port);
+    }
+}
+
+void Compiler::settle() {
+    while (!due_.empty()) {
+        ServicePort& port = **due_.begin();
+        due_.erase(due_.begin());
+        consider(port);
+    }
+}
+
+// What the round has changed is final: ids are released in the order of keys, and ranks are new.
+void Compiler::end_round() {
+    for (ServicePort* port : considered_) {
+        release_ids(port->former, port->in_force);
+        if (port->former.service == nullptr && port->in_force.service != nullptr) {
+            newly_in_force_.push_back(port->key);
+        }
+        port->former = port->in_force;
+    }
+    for (ServicePort* port : std::exchange(considered_, {})) {
+        if (port->desired == nullptr) {
+            ports_.erase(model::ServiceKey(port->key));
+        }
+    }
+}
+
+// Once in a round: whatever happens to those of better rank has happened.
+void Compiler::consider(ServicePort& port) {
+    note_change(port);
+    considered_.insert(&port);
+    if (const std::string why = obstacle_of(port); !why.empty()) {
+        short_of_ids_.erase(&port);
+        refuse(port, why);
+        return;
+    }
+    const Programmed& former = port.former;
+    if (former.service != nullptr && (former.desired == port.desired || same_backends(*former.desired, *port.desired))) {
+        accept(port, former.service);
+    } else if (auto service = build_service(port)) {
+        accept(port, std::move(service));
+    }
+}
+
+// "" where there is none.
+std::string Compiler::obstacle_of(const ServicePort& port) const {
+    std::unordered_set<Claim, ClaimHash> own;
+    for (const auto& frontend : port.desired->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        // Neither comes off the wire (rpc/convert.hpp).
+        if (frontend.set >= port.desired->sets.size()) {
+            return claim.to_string() + " leads to no backend set";
+        }
+        if (!own.insert(claim).second) {
+            return claim.to_string() + " is there twice";
+        }
+        const ServicePort* owner = find(claim)->owner;
+        if (owner != nullptr && owner != &port && ByRank{}(owner, &port)) {
+            return claim.to_string() + " belongs to service " + owner->key.to_string();
+        }
+    }
+    return "";
+}
+
+// Null where it was refused. Takes the ids of what is new in it; what it lost is released at the end of the round.
+std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
+    const model::ServiceKey& key = port.key;
+    const model::Service& desired = *port.desired;
+    const auto former_id = ids_.services.find(key);
+    if (!former_id && ids_.services.room() == 0) {
+        short_of_ids_.insert(&port);
+        refuse(port, "there is no room for another service port (CapacityExceeded)");
+        return nullptr;
+    }
+    const auto places = places_of(desired);
+    const auto missing = static_cast<size_t>(std::ranges::count_if(
+        places, [&](const Place& place) { return !former_id || !ids_.backends.find(BackendKey{*former_id, place.first, place.second}); }));
+    if (missing > ids_.backends.room()) {
+        short_of_ids_.insert(&port);
+        refuse(port, "there is no room for " + std::to_string(missing) + " more endpoints, only for " +
+                         std::to_string(ids_.backends.room()) + " (CapacityExceeded)");
+        return nullptr;
+    }
+    auto service = std::make_shared<lb::Service>();
+    service->id = *ids_.services.take(key);
+    service->namespace_name = key.namespace_name;
+    service->name = key.name;
+    service->port_name = key.port_name;
+    service->protocol = key.protocol;
+    service->scheduler = desired.scheduler;
+    for (const auto& [address, l4_port] : places) {
+        ids_.backends.take({service->id, address, l4_port});
+    }
+    for (const auto& set : desired.sets) {
+        service->sets.push_back(build_set(service->id, set, desired.scheduler));
+    }
+    return service;
+}
+
+lb::BackendSet Compiler::build_set(ServiceId service, const model::BackendSet& desired, lb::SchedulerKind scheduler) const {
+    lb::BackendSet set{.usable = {}, .ring = {}, .source = desired.source, .when_empty = desired.when_empty};
+    set.usable.reserve(desired.endpoints.size());
+    for (const auto& endpoint : desired.endpoints) {
+        if (endpoint.weight > 0) {  // weight 0 takes no new flows and keeps those it has (EP-018)
+            const auto id = ids_.backends.find({service, endpoint.address, endpoint.port});
+            set.usable.push_back({*id, endpoint.address, endpoint.port, endpoint.weight});
+        }
+    }
+    if (scheduler == lb::SchedulerKind::Maglev && !set.usable.empty()) {
+        set.ring = lb::MaglevRing::build(set.usable);
+    }
+    return set;
+}
+
+void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> service) {
+    short_of_ids_.erase(&port);
+    port.why.clear();
+    if (port.owned == port.desired && port.in_force.service == service) {
+        return;  // stays as it is
+    }
+    let_go(port, true, true);
+    hold_no_longer(port);
+    Programmed programmed{port.desired, std::move(service), nullptr};
+    if (port.former.service != nullptr && port.former.desired->source_ranges == port.desired->source_ranges) {
+        programmed.filter = port.former.filter;
+    }
+    if (programmed.filter == nullptr && std::ranges::any_of(port.desired->frontends, &model::Frontend::filtered)) {
+        programmed.filter = std::make_shared<const lb::SourceFilter>(lb::SourceFilter{true, port.desired->source_ranges});
+    }
+    port.in_force = std::move(programmed);
+    port.owned = port.desired;
+    for (const auto& frontend : port.desired->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        touched_.insert(claim);
+        Interest& interest = interests_of(claim).at(claim);
+        if (std::exchange(interest.owner, &port) != &port) {
+            make_due(interest, port, true);
+        }
+    }
+}
+
+// What is in force of it stays, as far as nobody owns its claims.
+void Compiler::refuse(ServicePort& port, const std::string& why) {
+    port.why = "service " + port.key.to_string() + ": " + why;
+    let_go(port, false, true);
+    if (port.in_force.service != nullptr && port.held == nullptr) {
+        hold(port);
+    }
+}
+
+void Compiler::want(ServicePort& port) {
+    for (const auto& frontend : port.desired->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        interests_of(claim)[claim].wanting.push_back(&port);
+    }
+}
+
+void Compiler::want_no_longer(ServicePort& port) {
+    if (port.desired == nullptr) {
+        return;
+    }
+    for (const auto& frontend : port.desired->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        touched_.insert(claim);
+        remove_from(interests_of(claim).at(claim).wanting, &port);
+    }
+}
+
+void Compiler::hold(ServicePort& port) {
+    port.held = port.in_force.desired;
+    for (const auto& frontend : port.held->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        touched_.insert(claim);
+        interests_of(claim)[claim].holding.push_back(&port);
+    }
+}
+
+void Compiler::hold_no_longer(ServicePort& port) {
+    if (port.held == nullptr) {
+        return;
+    }
+    for (const auto& frontend : port.held->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        touched_.insert(claim);
+        remove_from(interests_of(claim).at(claim).holding, &port);
+    }
+    port.held = nullptr;
+}
+
+// Gives up the claims of the version that it owned; `only_unwanted`: those that its desired version has as well are kept.
+void Compiler::let_go(ServicePort& port, bool only_unwanted, bool only_worse) {
+    if (port.owned == nullptr) {
+        return;
+    }
+    for (const auto& frontend : port.owned->frontends) {
+        const Claim claim(frontend, port.key.protocol);
+        Interest& interest = interests_of(claim).at(claim);
+        if (interest.owner != &port || (only_unwanted && std::ranges::find(interest.wanting, &port) != interest.wanting.end())) {
+            continue;
+        }
+        touched_.insert(claim);
+        interest.owner = nullptr;
+        make_due(interest, port, only_worse);
+    }
+    port.owned = nullptr;
+}
+
+void Compiler::make_due(const Interest& interest, const ServicePort& of, bool only_worse) {
+    for (ServicePort* other : interest.wanting) {
+        if (other != &of && (!only_worse || ByRank{}(&of, other))) {
+            due_.insert(other);
+        }
+    }
+}
+
+void Compiler::note_change(const ServicePort& port) {
+    changed_.try_emplace(port.key, port.in_force.service);
+}
+
+void Compiler::release_ids(const Programmed& before, const Programmed& now) {
+    if (before.service == nullptr || before.service == now.service) {
+        return;
+    }
+    const auto kept = now.service == nullptr ? std::vector<Place>() : places_of(*now.desired);
+    for (const Place& place : places_of(*before.desired)) {
+        if (std::ranges::binary_search(kept, place)) {
+            continue;
+        }
+        if (const auto id = ids_.backends.find({before.service->id, place.first, place.second})) {
+            ids_.backends.release(*id);
+            was_released_ = true;
+        }
+    }
+    if (now.service == nullptr) {
+        ids_.services.release(before.service->id);
+        was_released_ = true;
+    }
+}
+
+void Compiler::place_rows(const CompileInput& input) {
+    for (const Claim& claim : touched_) {
+        if (!claim.node_port) {
+            count_vip(claim);
+        }
+    }
+    std::set<IpAddr> own_vips;  // of the gateway's own addresses
+    for (const auto& own : input.addresses) {
+        if (vips_.contains(own.address)) {
+            own_vips.insert(own.address);
+        }
+    }
+    auto addresses = gateway::node_port_addresses(input.node_ports, input.addresses, own_vips);
+    std::vector<IpAddr> concerned = addresses;
+    if (addresses != node_port_addresses_) {
+        for (const auto& [claim, interest] : node_ports_) {
+            touched_.insert(claim);
+        }
+        concerned.insert(concerned.end(), node_port_addresses_.begin(), node_port_addresses_.end());
+        node_port_addresses_ = std::move(addresses);
+    }
+    std::set<std::tuple<IpAddr, L4Port, Protocol>> rows;
+    for (const Claim& claim : touched_) {
+        if (!claim.node_port) {
+            rows.emplace(claim.address, claim.port, claim.protocol);
+            continue;
+        }
+        declare_node_port(claim);
+        for (const IpAddr& address : concerned) {
+            if (address.family() == claim.family) {
+                rows.emplace(address, claim.port, claim.protocol);
+            }
+        }
+    }
+    for (const auto& [address, l4_port, protocol] : rows) {
+        place_row(address, l4_port, protocol);
+    }
+    forget_unused();
+}
+
+// An exact frontend, else a NodePort, else none (NODEPORT-004).
+void Compiler::place_row(const IpAddr& address, L4Port l4_port, Protocol protocol) {
+    Row row = row_of(Claim::exact(address, l4_port, protocol));
+    if (row.of == nullptr && std::ranges::binary_search(node_port_addresses_, address)) {
+        row = row_of(Claim::of_node_port(address.family(), l4_port, protocol));
+    }
+    if (row.of == nullptr) {
+        table_.erase(address, l4_port, protocol);
+        return;
+    }
+    const Programmed& programmed = row.of->in_force;
+    table_.put({.address = address,
+                .port = l4_port,
+                .protocol = protocol,
+                .cls = row.frontend->cls,
+                .set = row.frontend->set,
+                .service = programmed.service,
+                .filter = row.frontend->filtered ? programmed.filter : nullptr});
+}
+
+Compiler::Row Compiler::row_of(const Claim& claim) const {
+    const Interest* interest = find(claim);
+    if (interest == nullptr) {
+        return {};
+    }
+    const ServicePort* of = interest->owner;
+    if (of == nullptr && !interest->holding.empty()) {
+        of = *std::ranges::min_element(interest->holding, ByKey{});
+    }
+    if (of == nullptr) {
+        return {};
+    }
+    const auto frontend = std::ranges::find_if(of->in_force.desired->frontends,
+                                               [&](const model::Frontend& each) { return Claim(each, of->key.protocol) == claim; });
+    return {&*frontend, of};
+}
+
+void Compiler::count_vip(const Claim& claim) {
+    Interest& interest = exact_.at(claim);
+    const Row row = row_of(claim);
+    const bool counts = row.of != nullptr && is_vip_class(row.frontend->cls);
+    if (std::exchange(interest.counts_as_vip, counts) == counts) {
+        return;
+    }
+    uint32_t& rows = vips_[claim.address];
+    counts ? ++rows : --rows;
+    if (rows == 0) {
+        vips_.erase(claim.address);
+        table_.set_vip(claim.address, false);
+    } else {
+        table_.set_vip(claim.address, true);
+    }
+}
+
+// A number is declared for both families at once: SNAT leaves it alone on all addresses.
+void Compiler::declare_node_port(const Claim& claim) {
+    const bool is_served =
+        std::ranges::any_of(node_port_addresses_, [&](const IpAddr& address) { return address.family() == claim.family; });
+    node_ports_.at(claim).is_declared = is_served && row_of(claim).of != nullptr;
+    const auto declares = [&](IpFamily family) {
+        const Interest* interest = find(Claim::of_node_port(family, claim.port, claim.protocol));
+        return interest != nullptr && interest->is_declared;
+    };
+    table_.set_node_port(claim.port, claim.protocol, declares(IpFamily::V4) || declares(IpFamily::V6));
+}
+
+void Compiler::count_kept_backends() {
+    const auto now_of = [&](const model::ServiceKey& key) {
+        const auto port = ports_.find(key);
+        return port == ports_.end() ? nullptr : port->second.in_force.service.get();
+    };
+    for (const auto& [key, before] : changed_) {
+        if (const lb::Service* now = now_of(key); now != nullptr && now != before.get()) {
+            table_.add_kept_backends(*now);
+        }
+    }
+    for (const auto& [key, before] : changed_) {
+        if (before != nullptr && before.get() != now_of(key)) {
+            table_.remove_kept_backends(*before);
+        }
+    }
+}
+
+void Compiler::forget_unused() {
+    for (const Claim& claim : touched_) {
+        Interests& interests = interests_of(claim);
+        const auto found = interests.find(claim);
+        if (found->second.wanting.empty() && found->second.holding.empty() && found->second.owner == nullptr) {
+            interests.erase(found);
+        }
+    }
+    touched_.clear();
+}
+
+void Compiler::publish() {
+    auto next = std::make_shared<Compiled>(*compiled_);
+    next->table = table_.table();
+    for (const auto& [key, before] : std::exchange(changed_, {})) {
+        const auto port = ports_.find(key);
+        if (port == ports_.end() || port->second.in_force.service == nullptr) {
+            next->services.erase(key);
+        } else {
+            next->services.insert_or_assign(key, port->second.in_force);
+        }
+        if (port == ports_.end() || port->second.why.empty()) {
+            next->refusals.erase(key);
+        } else {
+            next->refusals.insert_or_assign(key, port->second.why);
+        }
+    }
+    compiled_ = std::move(next);
+}
+
+const Compiler::Interest* Compiler::find(const Claim& claim) const {
+    const Interests& interests = claim.node_port ? node_ports_ : exact_;
+    const auto found = interests.find(claim);
+    return found == interests.end() ? nullptr : &found->second;
 }
 
 }  // namespace penstock::gateway

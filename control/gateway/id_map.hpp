@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
+#include <functional>
 #include <optional>
+#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "control/model/desired.hpp"
 #include "dataplane/base/check.hpp"
@@ -19,7 +19,7 @@
 namespace penstock::gateway {
 
 // Dense ids below `capacity` for keys of one kind. Not thread-safe.
-template <typename Key, typename IdType>
+template <typename Key, typename IdType, typename Hash = std::hash<Key>>
 class IdPool {
  public:
     explicit IdPool(uint32_t capacity) : capacity_(capacity) {}
@@ -46,11 +46,11 @@ class IdPool {
             slots_.emplace_back();
         } else if (const auto freed = oldest_freed()) {
             number = *freed;
-            ids_.erase(slots_[number].place);
+            ids_.erase(*slots_[number].key);
         } else {
             return std::nullopt;
         }
-        slots_[number].place = ids_.emplace(key, number).first;
+        slots_[number].key = &ids_.emplace(key, number).first->first;
         slots_[number].live = true;
         ++live_;
         return IdType{number};
@@ -62,29 +62,35 @@ class IdPool {
         slot.freed_as = ++frees_;
         freed_.emplace_back(id.value, slot.freed_as);
         --live_;
+        // An endpoint that comes and goes for ever leaves an entry each time.
+        if (freed_.size() > 2 * slots_.size() + kOutdatedMax) {
+            std::erase_if(freed_, [this](const auto& entry) { return !is_current(entry); });
+        }
     }
 
     // Whom the id belongs or last belonged to; null for one never given out.
-    [[nodiscard]] const Key* key_of(IdType id) const noexcept {
-        return id.value < slots_.size() ? &slots_[id.value].place->first : nullptr;
-    }
+    [[nodiscard]] const Key* key_of(IdType id) const noexcept { return id.value < slots_.size() ? slots_[id.value].key : nullptr; }
     [[nodiscard]] bool is_live(IdType id) const noexcept { return id.value < slots_.size() && slots_[id.value].live; }
     // Ids given out so far, live or not, are 0 to size() - 1.
     [[nodiscard]] uint32_t size() const noexcept { return static_cast<uint32_t>(slots_.size()); }
 
  private:
     struct Slot {
-        typename std::map<Key, uint32_t>::const_iterator place;
+        const Key* key = nullptr;  // in ids_
         bool live = false;
         uint64_t freed_as = 0;  // tells this stay in freed_ from earlier ones
     };
 
+    static constexpr size_t kOutdatedMax = 1'024;
+    [[nodiscard]] bool is_current(const std::pair<uint32_t, uint64_t>& freed) const {
+        return !slots_[freed.first].live && slots_[freed.first].freed_as == freed.second;
+    }
     std::optional<uint32_t> oldest_freed() {
         while (!freed_.empty()) {
-            const auto [number, freed_as] = freed_.front();
+            const auto entry = freed_.front();
             freed_.pop_front();
-            if (!slots_[number].live && slots_[number].freed_as == freed_as) {
-                return number;
+            if (is_current(entry)) {
+                return entry.first;
             }
         }
         return std::nullopt;
@@ -93,7 +99,7 @@ class IdPool {
     uint32_t capacity_;
     uint32_t live_ = 0;
     uint64_t frees_ = 0;
-    std::map<Key, uint32_t> ids_;
+    std::unordered_map<Key, uint32_t, Hash> ids_;
     std::deque<Slot> slots_;
     std::deque<std::pair<uint32_t, uint64_t>> freed_;  // oldest first; entries of revived ids are skipped when met
 };
@@ -105,12 +111,29 @@ struct BackendKey {
     auto operator<=>(const BackendKey&) const = default;
 };
 
+// Hashes of what the control plane gives, for the control thread: not keyed.
+inline constexpr uint64_t kHashFactor = 0x9e3779b97f4a7c15ULL;
+struct ServiceKeyHash {
+    size_t operator()(const model::ServiceKey& key) const noexcept {
+        size_t hash = static_cast<size_t>(key.protocol);
+        for (const std::string* part : {&key.namespace_name, &key.name, &key.port_name}) {
+            hash = hash * kHashFactor ^ std::hash<std::string>{}(*part);
+        }
+        return hash;
+    }
+};
+struct BackendKeyHash {
+    size_t operator()(const BackendKey& key) const noexcept {
+        return std::hash<IpAddr>{}(key.address) ^ (size_t{key.service.value} << 16 | key.port) * kHashFactor;
+    }
+};
+
 struct IdMap {
     // Smaller capacities are for tests.
     explicit IdMap(uint32_t services_max = limits::kServicesMax, uint32_t backends_max = limits::kBackendsMax)
         : services(services_max), backends(backends_max) {}
-    IdPool<model::ServiceKey, ServiceId> services;
-    IdPool<BackendKey, BackendId> backends;
+    IdPool<model::ServiceKey, ServiceId, ServiceKeyHash> services;
+    IdPool<BackendKey, BackendId, BackendKeyHash> backends;
 };
 
 }  // namespace penstock::gateway

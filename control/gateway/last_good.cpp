@@ -43,14 +43,13 @@ Digest digest_of(std::string_view head, std::string_view payload) {
     return digest;
 }
 
-std::string framed(std::string_view payload) {
-    std::string file(kHeaderBytes, '\0');
+// Fills in the header that `file` begins with room for.
+void frame(std::string& file) {
+    const std::string_view payload = std::string_view(file).substr(kHeaderBytes);
     std::memcpy(file.data(), kMagic.data(), kMagic.size());
     store(file.data() + kMagic.size(), kVersion);
     store(file.data() + kMagic.size() + sizeof(kVersion), static_cast<uint64_t>(payload.size()));
     store(file.data() + kDigestAt, digest_of(std::string_view(file).substr(0, kDigestAt), payload));
-    file += payload;
-    return file;
 }
 
 Result<std::string_view> unframed(std::string_view file) {
@@ -171,19 +170,24 @@ Result<std::optional<std::string>> read_whole(const std::string& path) {
 }  // namespace
 
 Status write_last_good(const std::string& path, const DesiredState& state) {
+    std::string file(kHeaderBytes, '\0');
     v1::FullState message;
     message.mutable_version()->set_source(state.version.source);
     message.mutable_version()->set_version(state.version.number);
     *message.mutable_node_port_addresses() = rpc::to_proto(state.node_ports);
-    message.mutable_services()->Reserve(static_cast<int>(state.services.size()));
+    message.AppendToString(&file);
+    // Messages laid end to end are one message (protobuf's encoding says so), and one that holds everything would take four times the
+    // memory.
     for (const auto& [key, service] : state.services) {
+        message.Clear();
         *message.add_services() = rpc::to_proto(*service);
+        message.AppendToString(&file);
     }
-    std::string payload;
-    if (!message.SerializeToString(&payload)) {
-        return fail(Errc::Exhausted, path + ": the configuration exceeds what one protobuf message holds, 2 GB");
+    if (file.size() > static_cast<size_t>(kFileBytesMax)) {
+        return fail(Errc::Exhausted, path + ": the configuration exceeds " + std::to_string(kFileBytesMax) + " bytes");
     }
-    return write_atomically(path, framed(payload));
+    frame(file);
+    return write_atomically(path, file);
 }
 
 Result<std::optional<LastGood>> read_last_good(const std::string& path) {
@@ -216,7 +220,7 @@ Result<std::optional<LastGood>> read_last_good(const std::string& path) {
             continue;
         }
         const model::ServiceKey key = service->key;
-        out.state.services.emplace(key, std::make_shared<const model::Service>(std::move(*service)));
+        out.state.services.insert_or_assign(key, std::make_shared<const model::Service>(std::move(*service)));
     }
     return out;
 }

@@ -11,7 +11,7 @@ metrics::Reading read_metrics(const Running& running) {
     out.generation = running.workers.current().generation;
     const auto compiled = running.reconciler.read([&](const ReconcilerState& state) {
         out.applied_version = state.applied.number;
-        return state.compiled;
+        return state.compiler.compiled();
     });
     const worker::Inspector inspector = running.workers.inspect();
     for (uint8_t w = 0; w < inspector.workers(); ++w) {

@@ -1,11 +1,10 @@
 #include "control/gateway/reconciler.hpp"
 
 #include <algorithm>
-#include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "control/log/log.hpp"
-#include "dataplane/base/check.hpp"
 #include "drivers/host_facts.hpp"
 
 namespace penstock::gateway {
@@ -43,8 +42,12 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
         state_.node_ports = std::move(last_good->state.node_ports);
         state_.origin = StateOrigin::LastGood;
         state_.applied_at = std::chrono::steady_clock::now();
-        recompile();
-        for (const auto& [key, why] : state_.compiled->refusals) {
+        std::vector<model::ServiceKey> all;
+        for (const auto& [key, service] : state_.asked) {
+            all.push_back(key);
+        }
+        recompile(all);
+        for (const auto& [key, why] : state_.compiler.compiled()->refusals) {
             log::get("control").warn("last good state: {}", why);
         }
     }
@@ -126,14 +129,15 @@ void Reconciler::run() {
 void Reconciler::process(Inputs inputs) {
     std::vector<Answer> answers;
     std::vector<std::pair<rpc::StateUpdate, Error>> rejected;
-    std::optional<std::string> failure;
     std::unique_ptr<config::Snapshot> next;
     bool identity_changed = false;
     {
         const std::lock_guard lock(state_mutex_);
+        std::vector<model::ServiceKey> all_touched;
         for (auto& update : inputs.updates) {
             auto touched = accept(update);
             if (touched) {
+                all_touched.insert(all_touched.end(), touched->begin(), touched->end());
                 answers.push_back({std::move(update), std::move(*touched)});
             } else {
                 rejected.emplace_back(std::move(update), std::move(touched.error()));
@@ -144,7 +148,7 @@ void Reconciler::process(Inputs inputs) {
             identity_changed = take_over(*state_.mirror);
         }
         if (!answers.empty() || identity_changed) {
-            failure = recompile();
+            recompile(all_touched);
         }
         if (!answers.empty() || inputs.forwarding) {
             next = snapshot();
@@ -154,7 +158,7 @@ void Reconciler::process(Inputs inputs) {
         publish_(std::move(next));
     }
     if (!answers.empty()) {
-        answer(answers, failure);
+        answer(answers);
         save();
     }
     for (auto& [update, error] : rejected) {
@@ -184,7 +188,7 @@ Result<std::vector<model::ServiceKey>> Reconciler::accept(rpc::StateUpdate& upda
 }
 
 std::vector<model::ServiceKey> Reconciler::accept_full(rpc::StateUpdate& update) {
-    std::set<model::ServiceKey> named;
+    std::unordered_set<model::ServiceKey, ServiceKeyHash> named;
     for (const auto& [key, why] : update.invalid) {
         named.insert(key);
     }
@@ -192,18 +196,19 @@ std::vector<model::ServiceKey> Reconciler::accept_full(rpc::StateUpdate& update)
         named.insert(service.key);
     }
     std::vector<model::ServiceKey> touched;
-    std::erase_if(state_.asked, [&](const auto& entry) {
-        if (named.contains(entry.first)) {
-            return false;
+    for (const auto& [key, service] : state_.asked) {
+        if (!named.contains(key)) {
+            touched.push_back(key);
         }
-        touched.push_back(entry.first);
-        return true;
-    });
+    }
+    for (const auto& key : touched) {
+        state_.asked.erase(key);
+    }
     state_.invalid.clear();
     for (auto& service : update.services) {
         model::ServiceKey key = service.key;
         // What could not be programmed before is tried again with every message, so it is answered again as well.
-        if (put(std::move(service)) || state_.compiled->refusals.contains(key)) {
+        if (put(std::move(service)) || state_.compiler.compiled()->refusals.contains(key)) {
             touched.push_back(std::move(key));
         }
     }
@@ -232,11 +237,12 @@ std::vector<model::ServiceKey> Reconciler::accept_delta(rpc::StateUpdate& update
 
 // True where it is new or differs. An equal one keeps its object, which is how compile() knows.
 bool Reconciler::put(model::Service service) {
-    auto& slot = state_.asked[service.key];
-    if (slot != nullptr && *slot == service) {
+    const auto* present = state_.asked.get(service.key);
+    if (present != nullptr && **present == service) {
         return false;
     }
-    slot = std::make_shared<const model::Service>(std::move(service));
+    const model::ServiceKey key = service.key;
+    state_.asked.insert_or_assign(key, std::make_shared<const model::Service>(std::move(service)));
     return true;
 }
 
@@ -258,26 +264,19 @@ bool Reconciler::take_over(const drivers::MirroredState& mirror) {
     return true;
 }
 
-// What stops a compilation is a bug, so what is in force stays in force and the text goes into the answers.
-std::optional<std::string> Reconciler::recompile() {
-    auto compiled = compile({state_.asked, state_.node_ports, state_.identity.addresses}, *state_.compiled, state_.ids);
-    if (!compiled) {
-        log::get("control").error("the state could not be compiled; the former one stays: {}", compiled.error().what);
-        return compiled.error().what;
-    }
-    state_.compiled = std::make_shared<const Compiled>(std::move(*compiled));
-    return std::nullopt;
+void Reconciler::recompile(std::span<const model::ServiceKey> touched) {
+    state_.compiler.run({state_.asked, state_.node_ports, state_.identity.addresses}, touched);
 }
 
 std::unique_ptr<config::Snapshot> Reconciler::snapshot() const {
     auto next = std::make_unique<config::Snapshot>();
-    next->services = state_.compiled->table;
+    next->services = state_.compiler.compiled()->table;
     next->routes = routes_;
     next->snat = snat_;
     return next;
 }
 
-void Reconciler::answer(std::vector<Answer>& answers, const std::optional<std::string>& failure) {
+void Reconciler::answer(std::vector<Answer>& answers) {
     using Kind = rpc::ServiceOutcome::Kind;
     const auto now = std::chrono::steady_clock::now();
     std::vector<rpc::UpdateResult> results;
@@ -289,15 +288,10 @@ void Reconciler::answer(std::vector<Answer>& answers, const std::optional<std::s
         for (const Answer& waiting : answers) {
             rpc::UpdateResult& result = results.emplace_back();
             for (const auto& key : waiting.touched) {
-                const auto refusal = state_.compiled->refusals.find(key);
-                if (failure) {
-                    result.services.push_back({key, Kind::Refused, *failure});
-                } else if (!state_.asked.contains(key)) {
-                    result.services.push_back({key, Kind::Removed, ""});
-                } else if (refusal != state_.compiled->refusals.end()) {
-                    result.services.push_back({key, Kind::Refused, refusal->second});
+                if (const auto* why = state_.compiler.compiled()->refusals.get(key)) {
+                    result.services.push_back({key, Kind::Refused, *why});
                 } else {
-                    result.services.push_back({key, Kind::Applied, ""});
+                    result.services.push_back({key, state_.asked.contains(key) ? Kind::Applied : Kind::Removed, ""});
                 }
             }
             result.apply_us =
@@ -318,19 +312,14 @@ void Reconciler::answer(std::vector<Answer>& answers, const std::optional<std::s
     }
 }
 
-// What is in force, not what was asked: a refused version must not come back from the file as a good one.
 void Reconciler::save() {
     if (!saver_) {
         return;
     }
-    DesiredState state;
+    StateInForce state;
     {
         const std::lock_guard lock(state_mutex_);
-        state.version = state_.applied;
-        state.node_ports = state_.node_ports;
-        for (const auto& [key, programmed] : state_.compiled->services) {
-            state.services.emplace_hint(state.services.end(), key, programmed.desired);
-        }
+        state = {.version = state_.applied, .compiled = state_.compiler.compiled(), .node_ports = state_.node_ports};
     }
     saver_->save(std::move(state));
 }

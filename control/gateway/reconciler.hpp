@@ -11,10 +11,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,17 +44,16 @@ enum class StateOrigin : uint8_t { None, Stream, LastGood };
 
 // What the thread works on; others see it through Reconciler::read() only.
 struct ReconcilerState {
-    explicit ReconcilerState(IdMap&& map) : ids(std::move(map)) {}
+    explicit ReconcilerState(IdMap&& ids) : compiler(std::move(ids)) {}
     model::GatewayIdentity identity;
     rpc::StateVersion accepted;  // the newest taken over; in force once published
     rpc::StateVersion applied;   // in force in every worker
     StateOrigin origin = StateOrigin::None;
     std::chrono::steady_clock::time_point applied_at;
-    DesiredServices asked;                             // the newest valid version of each service port
-    std::map<model::ServiceKey, std::string> invalid;  // named in a message, but not valid there
+    DesiredServices asked;                              // the newest valid version of each service port
+    SharedMap<model::ServiceKey, std::string> invalid;  // named in a message, but not valid there
     model::NodePortAddresses node_ports;
-    std::shared_ptr<const Compiled> compiled = std::make_shared<Compiled>();
-    IdMap ids;
+    Compiler compiler;
     std::shared_ptr<const drivers::MirroredState> mirror = std::make_shared<drivers::MirroredState>();
 };
 
@@ -103,9 +102,9 @@ class Reconciler {
     std::vector<model::ServiceKey> accept_delta(rpc::StateUpdate& update);
     bool put(model::Service service);
     bool take_over(const drivers::MirroredState& mirror);
-    std::optional<std::string> recompile();
+    void recompile(std::span<const model::ServiceKey> touched);
     std::unique_ptr<config::Snapshot> snapshot() const;
-    void answer(std::vector<Answer>& answers, const std::optional<std::string>& failure);
+    void answer(std::vector<Answer>& answers);
     void save();
 
     const ReconcilerOptions options_;

@@ -1,5 +1,6 @@
 #include "control/gateway/state_saver.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "control/log/log.hpp"
@@ -17,7 +18,11 @@ StateSaver::~StateSaver() {
     thread_.join();
 }
 
-void StateSaver::save(DesiredState state) {
+std::chrono::nanoseconds StateSaver::rest_after(std::chrono::nanoseconds write) noexcept {
+    return std::min<std::chrono::nanoseconds>(9 * write, kRestMax);
+}
+
+void StateSaver::save(StateInForce state) {
     {
         const std::lock_guard lock(mutex_);
         next_ = std::move(state);
@@ -26,20 +31,34 @@ void StateSaver::save(DesiredState state) {
 }
 
 void StateSaver::run() {
+    using Clock = std::chrono::steady_clock;
+    std::unique_lock lock(mutex_);
     for (;;) {
-        std::unique_lock lock(mutex_);
         wake_.wait(lock, [this] { return next_ || stopping_; });
         if (!next_) {
             return;
         }
-        const DesiredState state = std::move(*std::exchange(next_, std::nullopt));
+        const StateInForce state = std::move(*std::exchange(next_, std::nullopt));
         lock.unlock();
-        if (const auto written = write_last_good(path_, state); !written) {
-            log::get("control").error("the last good configuration is not saved: {}", written.error().what);
-        } else {
-            log::get("control").debug("saved {} service ports, version {} of {}", state.services.size(), state.version.number,
-                                      state.version.source);
-        }
+        const auto began = Clock::now();
+        write(state);
+        const auto ended = Clock::now();
+        lock.lock();
+        wake_.wait_until(lock, ended + rest_after(ended - began), [this] { return stopping_; });
+    }
+}
+
+// Not what was asked: a refused version must not come back from the file as a good one.
+void StateSaver::write(const StateInForce& in_force) const {
+    DesiredState state{.version = in_force.version, .services = {}, .node_ports = in_force.node_ports};
+    for (const auto& [key, programmed] : in_force.compiled->services) {
+        state.services.insert_or_assign(key, programmed.desired);
+    }
+    if (const auto written = write_last_good(path_, state); !written) {
+        log::get("control").error("the last good configuration is not saved: {}", written.error().what);
+    } else {
+        log::get("control").debug("saved {} service ports, version {} of {}", state.services.size(), state.version.number,
+                                  state.version.source);
     }
 }
 

@@ -51,23 +51,21 @@ v1::Status::ConfigurationOrigin to_proto(StateOrigin origin) {
 // Everything about service ports that a listing needs, copied out so that the reconciler waits for pointers only.
 struct ServicesNow {
     DesiredServices asked;
-    std::map<model::ServiceKey, std::string> invalid;
+    SharedMap<model::ServiceKey, std::string> invalid;
     std::shared_ptr<const Compiled> compiled;
 };
 ServicesNow services_now(const Reconciler& reconciler) {
-    return reconciler.read([](const ReconcilerState& state) { return ServicesNow{state.asked, state.invalid, state.compiled}; });
+    return reconciler.read([](const ReconcilerState& state) { return ServicesNow{state.asked, state.invalid, state.compiler.compiled()}; });
 }
 
-// Rows by service, without NodePort rows that an exact frontend hides (NODEPORT-004).
-std::unordered_map<const lb::Service*, std::vector<const lb::Frontend*>> rows_by_service(const lb::ServiceTable& table) {
-    std::unordered_map<const lb::Service*, std::vector<const lb::Frontend*>> rows;
-    for (const auto& frontend : table.frontends()) {
-        const lb::FrontendRow* row = table.find(frontend.address, frontend.port, frontend.protocol);
-        if (row != nullptr && row->service == frontend.service.get()) {
-            rows[row->service].push_back(&frontend);
-        }
+// Where each service listens, in a lasting order.
+std::unordered_map<const lb::Service*, std::vector<std::pair<IpAddr, L4Port>>> sockets_by_service(const lb::ServiceTable& table) {
+    std::unordered_map<const lb::Service*, std::vector<std::pair<IpAddr, L4Port>>> sockets;
+    table.for_each_row([&](const lb::FrontendRow& row) { sockets[row.service].emplace_back(row.address, row.port); });
+    for (auto& [service, list] : sockets) {
+        std::ranges::sort(list);
     }
-    return rows;
+    return sockets;
 }
 
 v1::ServiceResult result_of(const model::ServiceKey& key, const ServicesNow& now) {
@@ -108,8 +106,8 @@ v1::Status StatusView::status() const {
         if (state.origin != StateOrigin::None) {
             out.set_applied_age_ms(ms_since(state.applied_at));
         }
-        out.set_services(static_cast<uint32_t>(state.compiled->services.size()));
-        out.set_backends(state.ids.backends.live());
+        out.set_services(static_cast<uint32_t>(state.compiler.compiled()->services.size()));
+        out.set_backends(state.compiler.ids().backends.live());
     });
     out.set_control_connected(running_.stream.control_connected());
     out.set_uptime_ms(ms_since(running_.started_at));
@@ -190,7 +188,7 @@ v1::ListWorkersResponse StatusView::workers() const {
 v1::ListServicesResponse StatusView::services(std::string_view namespace_name, std::string_view name) const {
     const ServicesNow now = services_now(running_.reconciler);
     const worker::Inspector inspector = running_.workers.inspect();
-    const auto rows = rows_by_service(*now.compiled->table);
+    const auto sockets = sockets_by_service(*now.compiled->table);
 
     // Keys of what was asked for and of what was too broken to be: a refused service port is shown, not hidden.
     std::map<model::ServiceKey, const model::Service*> keys;
@@ -216,9 +214,9 @@ v1::ListServicesResponse StatusView::services(std::string_view namespace_name, s
         if (programmed == now.compiled->services.end()) {
             continue;
         }
-        if (const auto found = rows.find(programmed->second.service.get()); found != rows.end()) {
-            for (const lb::Frontend* row : found->second) {
-                *message.add_listening() = rpc::to_proto(row->address, row->port);
+        if (const auto found = sockets.find(programmed->second.service.get()); found != sockets.end()) {
+            for (const auto& [address, port] : found->second) {
+                *message.add_listening() = rpc::to_proto(address, port);
             }
         }
         const auto totals = inspector.service(programmed->second.service->id);
@@ -239,18 +237,18 @@ v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, s
     const worker::Inspector inspector = running_.workers.inspect();
     running_.reconciler.read([&](const ReconcilerState& state) {
         // All that ever had an id: those no longer desired are there as long as a flow still uses them.
-        for (uint32_t number = 0; number < state.ids.backends.size(); ++number) {
+        for (uint32_t number = 0; number < state.compiler.ids().backends.size(); ++number) {
             const BackendId id{number};
-            const BackendKey& key = *state.ids.backends.key_of(id);
-            const model::ServiceKey* owner = state.ids.services.key_of(key.service);
+            const BackendKey& key = *state.compiler.ids().backends.key_of(id);
+            const model::ServiceKey* owner = state.compiler.ids().services.key_of(key.service);
             if (owner != nullptr && matches(*owner, namespace_name, service) &&
-                (state.ids.backends.is_live(id) || inspector.backend(id).connections > 0)) {
+                (state.compiler.ids().backends.is_live(id) || inspector.backend(id).connections > 0)) {
                 rows[*owner].try_emplace({key.address, key.port}, Row{id, {}, {.address = key.address, .port = key.port}});
             }
         }
         for (auto& [key, places] : rows) {
-            const auto programmed = state.compiled->services.find(key);
-            if (programmed == state.compiled->services.end()) {
+            const auto programmed = state.compiler.compiled()->services.find(key);
+            if (programmed == state.compiler.compiled()->services.end()) {
                 continue;
             }
             const auto& desired = programmed->second.desired->sets;
@@ -285,9 +283,9 @@ void StatusView::connections(const rpc::ConnectionFilter& filter, const std::fun
     // Ids outlive their service ports, so that a flow that drains still has a name.
     const auto names = running_.reconciler.read([](const ReconcilerState& state) {
         std::vector<model::ServiceKey> keys;
-        keys.reserve(state.ids.services.size());
-        for (uint32_t number = 0; number < state.ids.services.size(); ++number) {
-            keys.push_back(*state.ids.services.key_of({number}));
+        keys.reserve(state.compiler.ids().services.size());
+        for (uint32_t number = 0; number < state.compiler.ids().services.size(); ++number) {
+            keys.push_back(*state.compiler.ids().services.key_of({number}));
         }
         return keys;
     });

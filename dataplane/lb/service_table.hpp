@@ -1,4 +1,5 @@
-// All Services of one snapshot and the frontends that lead to them. Built by the control thread, then read-only for every worker.
+// The frontends of one snapshot and what leads from them to Services. Made by the control thread (service_table_builder.hpp), then
+// read-only for every worker. A version shares with its predecessor whatever did not change, so a change costs kilobytes at any size.
 #pragma once
 
 #include <array>
@@ -8,8 +9,8 @@
 
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/base/hash.hpp"
-#include "dataplane/lb/row_index.hpp"
 #include "dataplane/lb/service.hpp"
+#include "dataplane/lb/shared_hash.hpp"
 
 namespace penstock::lb {
 
@@ -22,33 +23,35 @@ struct PlacementModes {
     [[nodiscard]] constexpr bool any() const noexcept { return translate_seen || keep_seen; }
 };
 
-// What a worker needs of a frontend, in one cache line of its own: 37 bytes do not go twice into 64, and a row across two lines costs two.
+// What a worker needs of a frontend, in one cache line of its own: 56 bytes do not go twice into 64, and a row across two lines costs two.
 struct alignas(kCacheLine) FrontendRow {
     IpAddr address;
-    const Service* service = nullptr;      // never null in a table, which keeps it alive
+    const Service* service = nullptr;      // never null in a table
     const SourceFilter* filter = nullptr;  // null: everyone
     L4Port port = 0;
     Protocol protocol = Protocol::Tcp;
     FrontendClass cls = FrontendClass::ExternalIp;
     uint8_t set = 0;
     PlacementModes modes;
+    std::shared_ptr<const void> owner;  // keeps service and filter alive; not for workers, who would share its count
     [[nodiscard]] const BackendSet& backends() const noexcept { return service->sets[set]; }
 };
+static_assert(sizeof(FrontendRow) == kCacheLine);
 
 class ServiceTable {
  public:
     ServiceTable() = default;  // no Services
 
-    // Frontends must be unique by (address, port, protocol): the semantics room has settled conflicts (SVC-018). A duplicate is Internal.
-    // NodePort rows rank below exact ones (NODEPORT-004): where both claim one tuple, the exact row is kept and it is no error. The same
-    // NodePort of the same Service given twice for one address (it lies on two twins) is one row.
-    // Control thread; draws a fresh hash key, so that clients cannot learn which tuples share a line.
-    // `previous`, the table that this one replaces, hands on what placement must remember of frontends and kept backends that are gone:
-    // the kRememberedMax last ones of each. Null at start.
-    static Result<std::shared_ptr<const ServiceTable>> build(std::vector<Frontend> frontends,
-                                                             std::vector<std::shared_ptr<const Service>> services,
+    // A table from nothing, for whoever has no builder to keep. Frontends must be unique by (address, port, protocol): the semantics room
+    // has settled conflicts (SVC-018). A duplicate is Internal. NodePort rows rank below exact ones (NODEPORT-004): where both claim one
+    // tuple, the exact row is kept and it is no error. The same NodePort of the same Service given twice for one address (it lies on two
+    // twins) is one row. `services`: those whose endpoints may be kept backends. `previous`, the table that this one replaces, hands on
+    // what placement must remember of frontends and kept backends that are gone. Null at start.
+    static Result<std::shared_ptr<const ServiceTable>> build(const std::vector<Frontend>& frontends,
+                                                             const std::vector<std::shared_ptr<const Service>>& services,
                                                              const ServiceTable* previous = nullptr);
-    // A day of flows (the longest idle timeout) at one frontend or endpoint gone every 1.3 s.
+    // How many frontends and kept backends that are gone are remembered, the last ones of each: a day of flows (the longest idle timeout)
+    // at one gone every 1.3 s.
     static constexpr size_t kRememberedMax = 65'536;
 
     // The frontend of a packet's destination, or null. Nearly always one cache line where there is none, two where there is; any worker.
@@ -61,7 +64,7 @@ class ServiceTable {
         return mix_.of(load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8),
                        uint64_t{port} << 8 | static_cast<uint8_t>(protocol), 0, 0);
     }
-    PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept { row_index_.prefetch(hash); }
+    PENSTOCK_ALWAYS_INLINE void prefetch(uint64_t hash) const noexcept { rows_.prefetch(hash); }
     [[nodiscard]] const FrontendRow* find(const IpAddr& address, L4Port port, Protocol protocol, uint64_t hash) const noexcept;
 
     // True where some frontend of class L or X, whatever its port, has this address (for VipPortClosed). Such an address may be the host's
@@ -82,15 +85,25 @@ class ServiceTable {
     // placed by the client's address.
     [[nodiscard]] bool is_kept_backend(const IpAddr& address, L4Port port, Protocol protocol) const noexcept;
 
-    [[nodiscard]] const std::vector<std::shared_ptr<const Service>>& services() const noexcept { return services_; }
-    [[nodiscard]] const std::vector<Frontend>& frontends() const noexcept { return frontends_; }
+    // In no order. NodePort rows that an exact frontend hides are not there.
+    template <typename Visit>
+    void for_each_row(Visit&& visit) const {
+        rows_.for_each(visit);
+    }
 
  private:
+    friend class ServiceTableBuilder;
+
+    struct Vip {
+        IpAddr address;
+    };
+    // An endpoint that some Service keeps clients' addresses for, or did.
     struct KeptBackend {
         IpAddr address;
         L4Port port = 0;
         Protocol protocol = Protocol::Tcp;
-        bool operator==(const KeptBackend&) const = default;
+        uint32_t sets = 0;     // that hold it now; 0: remembered
+        uint64_t gone_as = 0;  // tells this departure from earlier ones
     };
     // A frontend that is gone.
     struct RetiredFrontend {
@@ -98,26 +111,30 @@ class ServiceTable {
         L4Port port = 0;
         Protocol protocol = Protocol::Tcp;
         PlacementModes modes;
+        uint64_t gone_as = 0;
     };
-    Status add_row(const Frontend& frontend);
-    void add_kept_backends(const Service& service);
-    void add_kept_backend(const KeptBackend& backend);
-    void remember(const ServiceTable& previous);
-    void retire(const RetiredFrontend& gone);
+    // Every question of a table is hashed by one secret.
+    struct HashOf {
+        KeyedMix mix;
+        [[nodiscard]] uint64_t operator()(const IpAddr& address) const noexcept {
+            return mix.of(load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8));
+        }
+        [[nodiscard]] uint64_t operator()(const Vip& row) const noexcept { return (*this)(row.address); }
+        template <typename Row>
+        [[nodiscard]] uint64_t operator()(const Row& row) const noexcept {
+            return mix.of(load<uint64_t>(row.address.bytes().data()), load<uint64_t>(row.address.bytes().data() + 8),
+                          uint64_t{row.port} << 8 | static_cast<uint8_t>(row.protocol), 0, 0);
+        }
+    };
+    using PortBits = std::array<uint64_t, 65'536 / 64>;
+    static size_t protocol_index(Protocol protocol) noexcept;
 
-    std::vector<Frontend> frontends_;
-    std::vector<std::shared_ptr<const Service>> services_;
     KeyedMix mix_;
-    std::vector<FrontendRow> rows_;
-    RowIndex row_index_;
-    std::vector<IpAddr> vips_;
-    RowIndex vip_index_;
-    // Newest first, so that the bound cuts off the oldest: those in force, then those that were.
-    std::vector<KeptBackend> kept_backends_;
-    RowIndex kept_index_;
-    std::vector<RetiredFrontend> retired_;
-    RowIndex retired_index_;
-    std::array<std::vector<uint64_t>, 3> node_ports_;  // TCP, UDP, SCTP; empty where none is declared
+    SharedHash<FrontendRow, HashOf>::View rows_;
+    SharedHash<Vip, HashOf>::View vips_;
+    SharedHash<KeptBackend, HashOf>::View kept_backends_;
+    SharedHash<RetiredFrontend, HashOf>::View retired_;
+    std::array<std::shared_ptr<const PortBits>, 3> node_ports_;  // TCP, UDP, SCTP; null where none is declared
 };
 
 }  // namespace penstock::lb

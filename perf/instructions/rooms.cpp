@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -170,7 +171,9 @@ void count_snat_ports(IpFamily family, const config::Snapshot& snapshot, uint32_
     auto ports = nat::PortProposer::create(memory.span(), connections, {}, {0}, 1, {1, 2});
     PENSTOCK_CHECK(ports);
     std::vector<IpAddr> endpoints;
-    for (const auto& service : snapshot.services->services()) {
+    std::map<uint32_t, const lb::Service*> services;  // the same ones in every run
+    snapshot.services->for_each_row([&](const lb::FrontendRow& row) { services.emplace(row.service->id.value, row.service); });
+    for (const auto& [id, service] : services) {
         for (const lb::Backend& backend : service->sets.front().usable) {
             if (backend.address.family() == family && endpoints.size() < 16) {
                 endpoints.push_back(backend.address);

@@ -91,7 +91,7 @@ void fuzz_state(const std::string& text) {
     for (const auto& service : checked.update.services) {
         const auto again = rpc::from_proto(rpc::to_proto(service));
         PENSTOCK_CHECK(again && *again == service);
-        desired.emplace(service.key, std::make_shared<const model::Service>(service));
+        desired.insert_or_assign(service.key, std::make_shared<const model::Service>(service));
     }
     for (const auto& refusal : checked.refused) {
         PENSTOCK_CHECK(refusal.outcome() == v1::ServiceResult::OUTCOME_REFUSED && !refusal.why().empty());
@@ -99,13 +99,20 @@ void fuzz_state(const std::string& text) {
     desired.insert_or_assign(next_door->key, next_door);
 
     // The neighbour is in force first; small tables, so that running out of them is reached.
-    gateway::IdMap ids(4, 8);
+    gateway::Compiler compiler(gateway::IdMap(4, 8));
+    const auto& ids = compiler.ids();
     const model::NodePortAddresses rule = checked.update.node_port_addresses.value_or(model::NodePortAddresses{});
     const std::vector<model::PortAddress> addresses = {{"pen0", IpAddr::v4(192, 0, 2, 1), 24, true}};
-    const auto before = gateway::compile({{{next_door->key, next_door}}, rule, addresses}, {}, ids);
-    PENSTOCK_CHECK(before);
-    const auto after = gateway::compile({desired, rule, addresses}, *before, ids);
-    PENSTOCK_CHECK(after);
+    std::vector<model::ServiceKey> keys;
+    for (const auto& [key, service] : desired) {
+        keys.push_back(key);
+    }
+    gateway::DesiredServices alone;
+    alone.insert_or_assign(next_door->key, next_door);
+    compiler.run({alone, rule, addresses}, keys);
+    const auto before = compiler.compiled();
+    compiler.run({desired, rule, addresses}, keys);
+    const auto after = compiler.compiled();
     const auto* row = after->table->find(IpAddr::v4(198, 18, 0, 2), 1, Protocol::Tcp);
     PENSTOCK_CHECK(row != nullptr && row->service->id == before->services.at(next_door->key).service->id);
     PENSTOCK_CHECK(after->services.size() + after->refusals.size() == desired.size());
@@ -117,8 +124,8 @@ void fuzz_state(const std::string& text) {
             }
         }
     }
-    const auto gone = gateway::compile({{}, rule, addresses}, *after, ids);
-    PENSTOCK_CHECK(gone && ids.services.live() == 0 && ids.backends.live() == 0);
+    compiler.run({{}, rule, addresses}, keys);
+    PENSTOCK_CHECK(compiler.compiled()->services.empty() && ids.services.live() == 0 && ids.backends.live() == 0);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "dataplane/lb/service_table.hpp"
+#include "dataplane/lb/service_table_builder.hpp"
 #include "tests/support/prng.hpp"
 
 namespace penstock::lb {
@@ -87,6 +88,134 @@ TEST(ServiceTableProperty, AgreesWithAMap_SVC008_NODEPORT004_NODEPORT005_XIP007)
     }
 }
 
+// Versions made from one another by changes, each against what it must be; older versions stay as they were.
+TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN007) {
+    struct Remembered {
+        const Service* service = nullptr;  // null: gone
+        PlacementModes modes;
+        uint64_t gone_as = 0;
+    };
+    constexpr size_t kRemembered = 5;
+    test::Prng random;
+    for (int round = 0; round < 40; ++round) {
+        ServiceTableBuilder builder(kRemembered);
+        std::map<Tuple, Remembered> model;
+        std::map<Tuple, std::pair<uint32_t, uint64_t>> kept;  // how many sets, or gone as
+        std::set<IpAddr> vips;
+        std::set<std::pair<L4Port, Protocol>> node_ports;
+        std::vector<std::shared_ptr<const Service>> in_force;
+        uint64_t departures = 0;
+        std::vector<std::pair<std::shared_ptr<const ServiceTable>, std::map<Tuple, Remembered>>> versions;
+        const auto forget = [&](auto& all, auto gone_as) {
+            std::map<uint64_t, Tuple> gone;
+            for (const auto& [tuple, row] : all) {
+                if (const uint64_t as = gone_as(row)) {
+                    gone.emplace(as, tuple);
+                }
+            }
+            for (auto oldest = gone.begin(); gone.size() > kRemembered; oldest = gone.erase(oldest)) {
+                all.erase(oldest->second);
+            }
+        };
+        for (int version = 0; version < 60; ++version) {
+            std::set<Tuple> edited;
+            for (uint64_t edits = random.below(12); edits > 0; --edits) {
+                const Tuple tuple{some_address(random), some_port(random), some_protocol(random)};
+                const auto& [address, port, protocol] = tuple;
+                if (!edited.insert(tuple).second) {
+                    continue;
+                }
+                Remembered& row = model[tuple];
+                if (random.one_in(2)) {
+                    builder.erase(address, port, protocol);
+                    if (row.service != nullptr) {
+                        row.gone_as = ++departures;
+                    }
+                    row.service = nullptr;
+                } else {
+                    auto service = std::make_shared<Service>();
+                    service->sets.resize(1);
+                    service->sets[0].source = random.one_in(2) ? SourceMode::Keep : SourceMode::Translate;
+                    builder.put({.address = address, .port = port, .protocol = protocol, .service = service});
+                    row.service = service.get();
+                    row.modes.current = service->sets[0].source;
+                    row.modes.translate_seen |= row.modes.current == SourceMode::Translate;
+                    row.modes.keep_seen |= row.modes.current == SourceMode::Keep;
+                    row.gone_as = 0;
+                }
+                if (!row.modes.any()) {
+                    model.erase(tuple);
+                }
+            }
+            if (random.one_in(2)) {
+                const IpAddr address = some_address(random);
+                const bool is_vip = random.one_in(2);
+                builder.set_vip(address, is_vip);
+                is_vip ? (void)vips.insert(address) : (void)vips.erase(address);
+                const std::pair number{some_port(random), some_protocol(random)};
+                builder.set_node_port(number.first, number.second, !is_vip);
+                is_vip ? (void)node_ports.erase(number) : (void)node_ports.insert(number);
+            }
+            // A service comes, and one goes.
+            auto service = std::make_shared<Service>();
+            service->protocol = some_protocol(random);
+            service->sets.resize(2);
+            service->sets[0].source = SourceMode::Keep;
+            for (uint64_t b = random.below(4); b > 0; --b) {
+                service->sets[0].usable.push_back({.address = some_address(random), .port = some_port(random)});
+                service->sets[1].usable.push_back({.address = some_address(random), .port = some_port(random)});
+            }
+            builder.add_kept_backends(*service);
+            for (const Backend& backend : service->sets[0].usable) {
+                auto& [sets, gone_as] = kept[{backend.address, backend.port, service->protocol}];
+                ++sets;
+                gone_as = 0;
+            }
+            in_force.push_back(service);
+            if (random.one_in(2)) {
+                const auto leaving = in_force[random.below(in_force.size())];
+                std::erase(in_force, leaving);
+                builder.remove_kept_backends(*leaving);
+                for (const Backend& backend : leaving->sets[0].usable) {
+                    auto& [sets, gone_as] = kept[{backend.address, backend.port, leaving->protocol}];
+                    gone_as = --sets == 0 ? ++departures : 0;
+                }
+            }
+            forget(model, [](const Remembered& row) { return row.service == nullptr ? row.gone_as : 0; });
+            forget(kept, [](const auto& row) { return row.second; });
+            versions.emplace_back(builder.table(), model);
+
+            const ServiceTable& table = *versions.back().first;
+            for (const auto& [tuple, count] : kept) {
+                const auto& [address, port, protocol] = tuple;
+                ASSERT_TRUE(table.is_kept_backend(address, port, protocol)) << address.to_string() << " " << port;
+            }
+            for (int probe = 0; probe < 50; ++probe) {
+                const Tuple tuple{some_address(random), some_port(random), some_protocol(random)};
+                const auto& [address, port, protocol] = tuple;
+                ASSERT_EQ(table.is_kept_backend(address, port, protocol), kept.contains(tuple));
+                ASSERT_EQ(table.is_vip(address), vips.contains(address));
+                ASSERT_EQ(table.is_node_port(port, protocol), node_ports.contains({port, protocol}));
+            }
+        }
+        for (const auto& [table, expected] : versions) {
+            size_t rows = 0;
+            table->for_each_row([&](const FrontendRow&) { ++rows; });
+            for (const auto& [tuple, row] : expected) {
+                const auto& [address, port, protocol] = tuple;
+                const FrontendRow* found = table->find(address, port, protocol);
+                ASSERT_EQ(found == nullptr ? nullptr : found->service, row.service);
+                rows -= row.service == nullptr ? 0 : 1;
+                const PlacementModes modes = table->placement_modes(address, port, protocol);
+                ASSERT_EQ(modes.translate_seen, row.modes.translate_seen);
+                ASSERT_EQ(modes.keep_seen, row.modes.keep_seen);
+                ASSERT_EQ(modes.current, row.modes.current);
+            }
+            ASSERT_EQ(rows, 0U) << "a row that the model does not have";
+        }
+    }
+}
+
 // Many rows, as on a large day: each is found, and none that is not there.
 TEST(ServiceTableProperty, HoldsManyFrontends_SVC008) {
     test::Prng random;
@@ -104,6 +233,9 @@ TEST(ServiceTableProperty, HoldsManyFrontends_SVC008) {
         }
     }
     const auto table = ServiceTable::build(frontends, {service}).value();
+    size_t rows = 0;
+    table->for_each_row([&](const FrontendRow& row) { rows += model.contains({row.address, row.port, row.protocol}) ? 1 : 0; });
+    EXPECT_EQ(rows, model.size());
     for (const auto& [tuple, port] : model) {
         const auto& [address, tuple_port, protocol] = tuple;
         const FrontendRow* row = table->find(address, tuple_port, protocol);

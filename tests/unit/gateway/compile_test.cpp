@@ -13,13 +13,18 @@ namespace {
 // A gateway over several configurations.
 class Gateway {
  public:
-    explicit Gateway(IdMap map = IdMap()) : ids(std::move(map)) {}
-    const Compiled& apply(DesiredServices services) {
+    explicit Gateway(IdMap map = IdMap()) : compiler(std::move(map)) {}
+    // Every key of before and after is touched; those with the same object are known not to have changed.
+    void apply(DesiredServices services) {
+        std::vector<model::ServiceKey> touched;
+        for (const auto* all : {&wanted, &services}) {
+            for (const auto& [key, service] : *all) {
+                touched.push_back(key);
+            }
+        }
         wanted = std::move(services);
-        auto next = compile({wanted, node_ports, addresses}, now, ids);
-        EXPECT_TRUE(next) << next.error().what;
-        now = std::move(*next);
-        return now;
+        compiler.run({wanted, node_ports, addresses}, touched);
+        now = *compiler.compiled();
     }
     const lb::FrontendRow* find(const std::string& address, L4Port port, Protocol protocol = Protocol::Tcp) const {
         return now.table->find(ip(address), port, protocol);
@@ -39,8 +44,9 @@ class Gateway {
     DesiredServices wanted;
     model::NodePortAddresses node_ports;
     std::vector<model::PortAddress> addresses;
+    Compiler compiler;
     Compiled now;
-    IdMap ids;
+    const IdMap& ids = compiler.ids();
 };
 
 TEST(Compile, AServiceBecomesRowsAndBackends) {

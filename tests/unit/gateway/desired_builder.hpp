@@ -50,8 +50,8 @@ inline model::Service service(const std::string& name, std::vector<model::Fronte
 inline DesiredServices desired(std::vector<model::Service> services) {
     DesiredServices out;
     for (auto& one : services) {
-        auto name = one.key;
-        out.emplace(std::move(name), std::make_shared<const model::Service>(std::move(one)));
+        const auto name = one.key;
+        out.insert_or_assign(name, std::make_shared<const model::Service>(std::move(one)));
     }
     return out;
 }

@@ -120,15 +120,26 @@ TEST_F(LastGoodFile, SomethingElseUnderTheNameIsRefusedByName) {
 }
 
 TEST_F(LastGoodFile, TheSaverWritesTheNewestBeforeItEnds) {
+    const auto wanted = state();
+    Compiler compiler;
+    compiler.run({wanted.services, wanted.node_ports, {}}, std::vector{key("web")});
+    const auto in_force = compiler.compiled();
     {
         StateSaver saver(path_);
         for (uint64_t n = 1; n <= 20; ++n) {
-            DesiredState next = state();
-            next.version.number = n;
-            saver.save(std::move(next));
+            saver.save({.version = {"sync", n}, .compiled = in_force, .node_ports = {}});
         }
     }
-    EXPECT_EQ((*read_last_good(path_))->state.version.number, 20U);
+    const auto read = read_last_good(path_);
+    EXPECT_EQ((*read)->state.version.number, 20U);
+    EXPECT_TRUE((*read)->state.services.contains(key("web")));
+}
+
+TEST(StateSaver, RestsInProportionToWhatAWriteTakesUpToABound) {
+    using std::chrono::milliseconds;
+    EXPECT_EQ(StateSaver::rest_after(milliseconds(2)), milliseconds(18));
+    EXPECT_EQ(StateSaver::rest_after(milliseconds(600)), milliseconds(5'400));
+    EXPECT_EQ(StateSaver::rest_after(std::chrono::hours(1)), StateSaver::kRestMax);
 }
 
 }  // namespace

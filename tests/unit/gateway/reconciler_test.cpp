@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
@@ -100,6 +101,48 @@ TEST(Reconciler, AFullStateIsPublishedThenAnswered) {
         EXPECT_EQ(state.applied, (rpc::StateVersion{"sync", 1}));
         EXPECT_EQ(state.origin, StateOrigin::Stream);
     });
+}
+
+// A control plane sends a full state again to find out what differs (the audit): the answer is that difference and nothing else.
+TEST(Reconciler, AFullStateIsAnsweredWithWhatDifferedFromWhatWasProgrammed_APISYNC021) {
+    Bench bench;
+    const auto stays = service("stays", {external("192.0.2.81", 80)}, {"10.0.0.1"});
+    const auto owner = service("owner", {external("192.0.2.82", 80)}, {"10.0.0.2"});
+    const auto refused = service("refused", {external("192.0.2.82", 80)}, {"10.0.0.3"});
+    const auto goes = service("goes", {external("192.0.2.83", 80)}, {"10.0.0.4"});
+    ASSERT_TRUE(bench.send(Bench::full(1, {stays, owner, goes, web()})).get());
+    ASSERT_TRUE(bench.send(Bench::delta(1, 2, {refused})).get());
+    const auto audit = [&](uint64_t version, std::vector<model::Service> services) {
+        auto answer = bench.send(Bench::full(version, std::move(services))).get();
+        EXPECT_TRUE(answer);
+        std::ranges::sort(answer->services, {}, &rpc::ServiceOutcome::key);
+        std::vector<std::pair<std::string, Kind>> out;
+        for (const auto& outcome : answer->services) {
+            out.emplace_back(outcome.key.name, outcome.kind);
+        }
+        return out;
+    };
+    using Outcomes = std::vector<std::pair<std::string, Kind>>;
+    EXPECT_EQ(audit(3, {stays, owner, refused, goes, web()}), (Outcomes{{"refused", Kind::Refused}})) << "all else is as it should be";
+    EXPECT_EQ(audit(4, {stays, owner, refused, web("10.0.0.9")}),
+              (Outcomes{{"goes", Kind::Removed}, {"refused", Kind::Refused}, {"web", Kind::Applied}}));
+    EXPECT_EQ(audit(5, {stays, refused, web("10.0.0.9")}), (Outcomes{{"owner", Kind::Removed}, {"refused", Kind::Applied}}));
+    EXPECT_EQ(audit(6, {stays, refused, web("10.0.0.9")}), Outcomes{});
+    auto renamed = stays;
+    renamed.sets[0].endpoints[0].zone = "b";
+    EXPECT_EQ(audit(7, {renamed, refused, web("10.0.0.9")}), (Outcomes{{"stays", Kind::Applied}})) << "what people read counts as well";
+}
+
+TEST(Reconciler, AfterARestartAnEqualFullStateChangesNothing_APISYNC021) {
+    LastGood last_good;
+    last_good.state = {{"sync", 7}, desired({web()}), {}};
+    Bench bench("", std::move(last_good));
+    const auto answer = bench.send(Bench::full(8, {web()})).get();
+    ASSERT_TRUE(answer);
+    EXPECT_TRUE(answer->services.empty());
+    EXPECT_EQ(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->service,
+              bench.initial->services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->service)
+        << "the very object";
 }
 
 TEST(Reconciler, NothingIsAnsweredBeforeEveryWorkerHasIt) {

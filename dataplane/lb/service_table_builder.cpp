@@ -1,0 +1,207 @@
+#include "dataplane/lb/service_table_builder.hpp"
+
+#include <utility>
+
+namespace penstock::lb {
+namespace {
+
+// Whether a row, or a departure, is about this tuple.
+struct IsAt {
+    const IpAddr& address;
+    L4Port port;
+    Protocol protocol;
+    template <typename Row>
+    bool operator()(const Row& row) const noexcept {
+        return row.address == address && row.port == port && row.protocol == protocol;
+    }
+};
+
+PlacementModes modes_of(SourceMode mode) noexcept {
+    return {.translate_seen = mode == SourceMode::Translate, .keep_seen = mode == SourceMode::Keep, .current = mode};
+}
+
+// Something that keeps both alive.
+std::shared_ptr<const void> owner_of(const Frontend& frontend) {
+    if (frontend.filter == nullptr) {
+        return frontend.service;
+    }
+    return std::make_shared<const std::pair<std::shared_ptr<const Service>, std::shared_ptr<const SourceFilter>>>(frontend.service,
+                                                                                                                  frontend.filter);
+}
+
+template <typename Visit>
+void for_each_kept(const Service& service, Visit&& visit) {
+    for (const BackendSet& set : service.sets) {
+        if (set.source == SourceMode::Keep) {
+            for (const Backend& backend : set.usable) {
+                visit(backend);
+            }
+        }
+    }
+}
+
+// Departures that no row stands for any more may outnumber the others by this much before they are swept out.
+constexpr size_t kOutdatedMax = 1'024;
+
+template <typename Departures, typename IsCurrent>
+void sweep(Departures& departures, size_t current, IsCurrent&& is_current) {
+    if (departures.size() > 2 * current + kOutdatedMax) {
+        std::erase_if(departures, [&](const auto& departure) { return !is_current(departure); });
+    }
+}
+
+}  // namespace
+
+ServiceTableBuilder::ServiceTableBuilder(size_t remembered_max)
+    : remembered_max_(remembered_max),
+      hash_of_{KeyedMix(HashKey::random())},
+      rows_(hash_of_),
+      vips_(hash_of_),
+      kept_backends_(hash_of_),
+      retired_(hash_of_) {}
+
+uint64_t ServiceTableBuilder::hash(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
+    return hash_of_(Departure{address, port, protocol, 0});
+}
+
+void ServiceTableBuilder::put(const Frontend& frontend) {
+    const uint64_t at = hash(frontend.address, frontend.port, frontend.protocol);
+    const IsAt is_it{frontend.address, frontend.port, frontend.protocol};
+    FrontendRow row{.address = frontend.address,
+                    .service = frontend.service.get(),
+                    .filter = frontend.filter.get(),
+                    .port = frontend.port,
+                    .protocol = frontend.protocol,
+                    .cls = frontend.cls,
+                    .set = frontend.set,
+                    .modes = modes_of(frontend.service->sets[frontend.set].source),
+                    .owner = owner_of(frontend)};
+    const auto with_what_was = [&](const PlacementModes& before) {
+        row.modes.translate_seen |= before.translate_seen;
+        row.modes.keep_seen |= before.keep_seen;
+    };
+    if (FrontendRow* present = rows_.find_to_edit(at, is_it)) {
+        with_what_was(present->modes);
+        *present = std::move(row);
+        return;
+    }
+    if (const RetiredFrontend* gone = retired_.find(at, is_it)) {
+        with_what_was(gone->modes);
+        retired_.erase(at, is_it);
+    }
+    rows_.insert(std::move(row));
+}
+
+void ServiceTableBuilder::erase(const IpAddr& address, L4Port port, Protocol protocol) {
+    const uint64_t at = hash(address, port, protocol);
+    const IsAt is_it{address, port, protocol};
+    if (const FrontendRow* present = rows_.find(at, is_it)) {
+        retire(address, port, protocol, present->modes);
+        rows_.erase(at, is_it);
+    }
+}
+
+void ServiceTableBuilder::retire(const IpAddr& address, L4Port port, Protocol protocol, PlacementModes modes) {
+    retired_.insert({.address = address, .port = port, .protocol = protocol, .modes = modes, .gone_as = ++departures_});
+    gone_frontends_.push_back({address, port, protocol, departures_});
+}
+
+void ServiceTableBuilder::set_vip(const IpAddr& address, bool is_vip) {
+    const uint64_t at = hash_of_(address);
+    const auto is_it = [&](const Vip& row) { return row.address == address; };
+    if (!is_vip) {
+        vips_.erase(at, is_it);
+    } else if (vips_.find(at, is_it) == nullptr) {
+        vips_.insert({address});
+    }
+}
+
+void ServiceTableBuilder::set_node_port(L4Port port, Protocol protocol, bool is_declared) {
+    auto& bits = node_ports_[ServiceTable::protocol_index(protocol)];
+    const uint64_t mask = uint64_t{1} << (port % 64);
+    const bool was_declared = bits != nullptr && ((*bits)[port / 64] & mask) != 0;
+    if (was_declared == is_declared) {
+        return;
+    }
+    auto next = bits == nullptr ? std::make_shared<ServiceTable::PortBits>() : std::make_shared<ServiceTable::PortBits>(*bits);
+    (*next)[port / 64] ^= mask;
+    bits = std::move(next);
+}
+
+void ServiceTableBuilder::add_kept_backends(const Service& service) {
+    for_each_kept(service, [&](const Backend& backend) {
+        const uint64_t at = hash(backend.address, backend.port, service.protocol);
+        if (KeptBackend* row = kept_backends_.find_to_edit(at, IsAt{backend.address, backend.port, service.protocol})) {
+            kept_gone_ -= row->sets == 0 ? 1 : 0;
+            ++row->sets;
+        } else {
+            kept_backends_.insert({.address = backend.address, .port = backend.port, .protocol = service.protocol, .sets = 1});
+        }
+    });
+}
+
+void ServiceTableBuilder::remove_kept_backends(const Service& service) {
+    for_each_kept(service, [&](const Backend& backend) {
+        const uint64_t at = hash(backend.address, backend.port, service.protocol);
+        KeptBackend* row = kept_backends_.find_to_edit(at, IsAt{backend.address, backend.port, service.protocol});
+        if (--row->sets == 0) {
+            row->gone_as = ++departures_;
+            gone_kept_.push_back({backend.address, backend.port, service.protocol, departures_});
+            ++kept_gone_;
+        }
+    });
+}
+
+void ServiceTableBuilder::remember(const ServiceTable& previous) {
+    previous.retired_.for_each([&](const RetiredFrontend& row) { retire(row.address, row.port, row.protocol, row.modes); });
+    previous.rows_.for_each([&](const FrontendRow& row) { retire(row.address, row.port, row.protocol, row.modes); });
+    previous.kept_backends_.for_each([&](const KeptBackend& row) {
+        kept_backends_.insert({.address = row.address, .port = row.port, .protocol = row.protocol, .sets = 0, .gone_as = ++departures_});
+        gone_kept_.push_back({row.address, row.port, row.protocol, departures_});
+        ++kept_gone_;
+    });
+}
+
+void ServiceTableBuilder::forget_oldest() {
+    const auto retired_as = [&](const Departure& gone) {
+        const RetiredFrontend* row =
+            retired_.find(hash(gone.address, gone.port, gone.protocol), IsAt{gone.address, gone.port, gone.protocol});
+        return row != nullptr && row->gone_as == gone.gone_as;
+    };
+    const auto kept_gone_as = [&](const Departure& gone) {
+        const KeptBackend* row =
+            kept_backends_.find(hash(gone.address, gone.port, gone.protocol), IsAt{gone.address, gone.port, gone.protocol});
+        return row != nullptr && row->sets == 0 && row->gone_as == gone.gone_as;
+    };
+    while (retired_.size() > remembered_max_) {
+        const Departure& gone = gone_frontends_.front();
+        if (retired_as(gone)) {
+            retired_.erase(hash(gone.address, gone.port, gone.protocol), IsAt{gone.address, gone.port, gone.protocol});
+        }
+        gone_frontends_.pop_front();
+    }
+    while (kept_gone_ > remembered_max_) {
+        const Departure& gone = gone_kept_.front();
+        if (kept_gone_as(gone)) {
+            kept_backends_.erase(hash(gone.address, gone.port, gone.protocol), IsAt{gone.address, gone.port, gone.protocol});
+            --kept_gone_;
+        }
+        gone_kept_.pop_front();
+    }
+    sweep(gone_frontends_, retired_.size(), retired_as);
+    sweep(gone_kept_, kept_gone_, kept_gone_as);
+}
+
+std::shared_ptr<const ServiceTable> ServiceTableBuilder::table() {
+    forget_oldest();
+    auto next = std::make_shared<ServiceTable>();
+    next->mix_ = hash_of_.mix;
+    next->rows_ = rows_.view();
+    next->vips_ = vips_.view();
+    next->kept_backends_ = kept_backends_.view();
+    next->retired_ = retired_.view();
+    next->node_ports_ = node_ports_;
+    return next;
+}
+
+}  // namespace penstock::lb

@@ -1,0 +1,71 @@
+// Makes the versions of the service table, each from the one before by what changed. Control thread only; what it hands out is for
+// everybody. Whoever calls has settled conflicts: a tuple has one frontend here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "dataplane/lb/service_table.hpp"
+
+namespace penstock::lb {
+
+class ServiceTableBuilder {
+ public:
+    // Draws the secret that tuples are hashed by, so that clients cannot learn which ones share a line. It stays for all versions.
+    // A smaller memory of what is gone is for tests.
+    explicit ServiceTableBuilder(size_t remembered_max = ServiceTable::kRememberedMax);
+
+    // From the next version on `frontend` has its tuple, whoever had it, or nobody has it. At most one of the two for each tuple and
+    // version: what it was in between, placement would remember. The frontend's service and set exist.
+    void put(const Frontend& frontend);
+    void erase(const IpAddr& address, L4Port port, Protocol protocol);
+
+    // Whether some frontend of class L or X has this address, and whether a NodePort of this number is declared.
+    void set_vip(const IpAddr& address, bool is_vip);
+    void set_node_port(L4Port port, Protocol protocol, bool is_declared);
+
+    // The endpoints of a Service's sets with SourceMode::Keep; counted, because service ports may share endpoints. Of a service that
+    // changes, add the new version before the former one is removed: what stays then does not count as gone.
+    void add_kept_backends(const Service& service);
+    void remove_kept_backends(const Service& service);
+
+    // Takes over what `previous`, a table of another builder, has and had, as gone. Before anything else.
+    void remember(const ServiceTable& previous);
+
+    // The next version. Cost follows what was called since the last one.
+    [[nodiscard]] std::shared_ptr<const ServiceTable> table();
+
+ private:
+    using HashOf = ServiceTable::HashOf;
+    using KeptBackend = ServiceTable::KeptBackend;
+    using RetiredFrontend = ServiceTable::RetiredFrontend;
+    using Vip = ServiceTable::Vip;
+    // What is gone, oldest first, and the departure it stands for; it is outdated where the row is back or gone anew.
+    struct Departure {
+        IpAddr address;
+        L4Port port = 0;
+        Protocol protocol = Protocol::Tcp;
+        uint64_t gone_as = 0;
+    };
+
+    void retire(const IpAddr& address, L4Port port, Protocol protocol, PlacementModes modes);
+    void forget_oldest();
+    [[nodiscard]] uint64_t hash(const IpAddr& address, L4Port port, Protocol protocol) const noexcept;
+
+    const size_t remembered_max_;
+    HashOf hash_of_;
+    SharedHash<FrontendRow, HashOf> rows_;
+    SharedHash<Vip, HashOf> vips_;
+    SharedHash<KeptBackend, HashOf> kept_backends_;
+    SharedHash<RetiredFrontend, HashOf> retired_;
+    std::array<std::shared_ptr<const ServiceTable::PortBits>, 3> node_ports_;
+
+    uint64_t departures_ = 0;
+    size_t kept_gone_ = 0;  // rows of kept_backends_ that are remembered only
+    std::deque<Departure> gone_kept_;
+    std::deque<Departure> gone_frontends_;
+};
+
+}  // namespace penstock::lb

@@ -1,0 +1,22 @@
+// The compiler as it can be said in one breath: every run walks all service ports and builds the table anew. Nothing is kept but what was
+// in force and the ids. It is what Compiler must agree with (compile_property_test.cpp).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "control/gateway/compile.hpp"
+#include "dataplane/base/result.hpp"
+
+namespace penstock::gateway {
+
+struct FullCompiled {
+    std::shared_ptr<const lb::ServiceTable> table = std::make_shared<lb::ServiceTable>();
+    std::map<model::ServiceKey, Programmed> services;
+    std::map<model::ServiceKey, std::string> refusals;
+};
+
+[[nodiscard]] Result<FullCompiled> full_compile(const CompileInput& input, const FullCompiled& previous, IdMap& ids);
+
+}  // namespace penstock::gateway
