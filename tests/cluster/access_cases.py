@@ -4,9 +4,10 @@ import os
 import re
 import shutil
 
-from bed import DEPLOY, RBAC
-from fixture import VIP, Skip, case, check, equal
+from bed import DEPLOY, PATIENCE_S, RBAC
+from fixture import VIP, Skip, case, check, equal, until
 from lab.network import BACKENDS
+from testbed.cluster import STRANGER
 
 READ, WRITE = ("get", "list", "watch"), ("create", "patch")
 # RBAC-001, word for word; endpoints only for API servers without EndpointSlices.
@@ -110,6 +111,23 @@ def its_rights_are_exactly_those_it_needs_RBAC001(lab):
         verb, resource = question.split()
         allowed = lab.kubectl.can_i(verb, resource, f"system:serviceaccount:{namespace}:{name}")
         check(not allowed, f"the API server lets it {question}")
+
+
+@case()
+def reading_is_enough_to_forward_and_may_be_granted_late_APISYNC013_RBAC001(lab):
+    kubeconfig = lab.cluster.write_kubeconfig("case", {"token": lab.cluster.tokens[STRANGER]})
+    lab.start(*web(lab), kubeconfig=kubeconfig)
+    until("it is told that it may not", lambda: "403" in lab.sync_log() or "orbidden" in lab.sync_log(), PATIENCE_S, 0.1)
+    equal(lab.gateway.services(), {}, "services before it may read")
+    lab.kubectl("create", "clusterrole", "reader", "--verb=get,list,watch", "--resource=services,nodes,endpointslices.discovery.k8s.io")
+    lab.kubectl("create", "clusterrolebinding", "reader", "--clusterrole=reader", f"--user={STRANGER}")
+    try:
+        lab.gateway.until_served({lab.key("web/tcp")}, 120)  # it backs off for 30 to 60 s
+        # What it would like to tell is no reason to stop.
+        lab.apply(lab.objects.service("more", 81, external_ips=[VIP, "198.51.100.9"]), lab.objects.backends("more"), wait_for=["more/tcp"])
+        equal(set(lab.answered_by(9, port=81)), set(BACKENDS), "backends that answer")
+    finally:
+        lab.kubectl("delete", "clusterrolebinding,clusterrole", "reader")
 
 
 @case()
