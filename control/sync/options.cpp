@@ -6,6 +6,9 @@
 #include <cctype>
 #include <fstream>
 #include <sstream>
+#include <string_view>
+
+#include "control/http/server.hpp"
 
 namespace penstock::sync {
 namespace po = boost::program_options;
@@ -64,6 +67,10 @@ po::options_description everywhere() {
         "alone");
     add("source-ranges-compat", text("none|kube-proxy")->default_value("none"),
         "kube-proxy: a list of source ranges that names one IP family leaves the other one open; none: it is closed");
+    add("http", text("ADDRESS:PORT")->default_value("off"), "where /healthz, /readyz and /metrics are served; off: nowhere");
+    add("listen", text("unix:PATH")->default_value(std::string("unix:") + kDefaultSocket),
+        "socket of penstockctl get sync, mode 0660; off: none");
+    add("socket-group", text("GROUP")->default_value(""), "group that may use that socket");
     add("log-level", list("LEVEL|LOGGER=LEVEL"),
         "trace, debug, info, warn, error or off, for all loggers or one (sync, kube); default info");
     add("log-format", text("text|json")->default_value("text"), "for people or for collectors; goes to standard error");
@@ -178,6 +185,27 @@ Result<semantics::Policy> read_policy(const po::variables_map& values) {
     return policy;
 }
 
+Result<MonitorOptions> read_monitor(const po::variables_map& values) {
+    MonitorOptions monitor{.socket_is_wanted = !values["listen"].defaulted(), .socket_group = text_of(values, "socket-group")};
+    if (const std::string http = text_of(values, "http"); http != "off") {
+        if (const Status checked = http::check_address(http); !checked) {
+            return in_context("--http", checked.error());
+        }
+        monitor.http = http;
+    }
+    const std::string listen = text_of(values, "listen");
+    if (listen == "off") {
+        monitor.socket.clear();
+        return monitor;
+    }
+    const auto target = client::parse_target(listen);
+    if (!target || !listen.starts_with("unix:/")) {
+        return fail(Errc::InvalidArgument, "--listen " + listen + ": must be unix:PATH with an absolute path of at most 107 bytes, or off");
+    }
+    monitor.socket = listen.substr(std::string_view("unix:").size());
+    return monitor;
+}
+
 Result<Options> options_from(const po::variables_map& values) {
     Options options{.manifests = text_of(values, "manifests"),
                     .tls = {text_of(values, "tls-cert"), text_of(values, "tls-key"), text_of(values, "tls-ca")},
@@ -192,6 +220,11 @@ Result<Options> options_from(const po::variables_map& values) {
         return in_context("--log-format", format.error());
     }
     options.log_format = *format;
+    auto monitor = read_monitor(values);
+    if (!monitor) {
+        return std::unexpected(monitor.error());
+    }
+    options.monitor = std::move(*monitor);
     if (options.manifests.empty()) {
         return fail(Errc::InvalidArgument, "--manifests PATH is required; see --help");
     }

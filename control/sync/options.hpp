@@ -10,6 +10,7 @@
 #include "control/client/target.hpp"
 #include "control/log/log.hpp"
 #include "control/semantics/semantics.hpp"
+#include "control/sync/monitor_options.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::sync {
@@ -21,6 +22,7 @@ struct Options {
     semantics::Policy policy;
     std::vector<std::string> log_levels;  // settings of log::set_levels
     log::Format log_format = log::Format::Text;
+    MonitorOptions monitor;
 };
 
 // Text that answers --help or --version; the program prints it and ends well.

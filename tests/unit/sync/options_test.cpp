@@ -126,5 +126,26 @@ TEST(SyncOptions, HelpNamesEveryPolicyOption) {
     }
 }
 
+TEST(SyncOptions, WhereItCanBeAsked) {
+    const MonitorOptions usual = options_of({"--manifests=m"}).monitor;
+    EXPECT_EQ(usual.http, "");
+    EXPECT_EQ(usual.socket, "/run/penstock/penstock-sync.sock");
+    EXPECT_FALSE(usual.socket_is_wanted) << "nobody asked for it: not worth a refusal to start";
+    const MonitorOptions other =
+        options_of({"--manifests=m", "--http=[::1]:9107", "--listen=unix:/tmp/s.sock", "--socket-group=operators"}).monitor;
+    EXPECT_EQ(other.http, "[::1]:9107");
+    EXPECT_EQ(other.socket, "/tmp/s.sock");
+    EXPECT_TRUE(other.socket_is_wanted);
+    EXPECT_EQ(other.socket_group, "operators");
+    EXPECT_EQ(options_of({"--manifests=m", "--listen=off"}).monitor.socket, "");
+    for (const char* wrong : {"--http=9107", "--http=localhost:9107", "--listen=127.0.0.1:9106", "--listen=unix:relative",
+                              "--listen=unix:", "--listen=/run/x.sock"}) {
+        const auto refused = read_options({"--manifests=m", wrong});
+        ASSERT_FALSE(refused) << wrong;
+        EXPECT_EQ(refused.error().code, Errc::InvalidArgument);
+        EXPECT_TRUE(refused.error().what.starts_with(std::string(wrong).substr(0, 6))) << refused.error().what;
+    }
+}
+
 }  // namespace
 }  // namespace penstock::sync
