@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "control/kube/kept_keys.hpp"
 
 namespace penstock::kube {
 namespace {
@@ -341,6 +345,34 @@ TEST(Decode, ReadsNodesWithAllTheirLabels) {
         "status":{"addresses":[{"type":"InternalIP","address":"10.80.1.1"}],"images":[{"names":["a"],"sizeBytes":5}],
         "conditions":[{"type":"MemoryPressure","status":"False"},{"type":"Ready","status":"Unknown","lastHeartbeatTime":"2026-01-01T00:00:00Z"}]}})"),
               expected);
+}
+
+TEST(KeptKeys, WhatSemanticsReadsIsKeptAndTheRestIsNot) {
+    for (const char* key : {"penstock.io/scheduler", "penstock.io/no-endpoints-action", "kube-router.io/service.scheduler",
+                            "service.cilium.io/lb-algorithm", "service.beta.kubernetes.io/load-balancer-source-ranges"}) {
+        EXPECT_TRUE(is_kept_annotation(ObjectKind::Service, key)) << key;
+    }
+    for (const char* key : {"kubectl.kubernetes.io/last-applied-configuration", "meta.helm.sh/release-name", "penstock.iox/a", ""}) {
+        EXPECT_FALSE(is_kept_annotation(ObjectKind::Service, key)) << key;
+    }
+    EXPECT_TRUE(is_kept_label(ObjectKind::Service, "service.kubernetes.io/headless"));
+    EXPECT_TRUE(is_kept_label(ObjectKind::Service, "service.kubernetes.io/service-proxy-name"));
+    EXPECT_FALSE(is_kept_label(ObjectKind::Service, "app"));
+    EXPECT_TRUE(is_kept_label(ObjectKind::EndpointSlice, "kubernetes.io/service-name"));
+    EXPECT_FALSE(is_kept_label(ObjectKind::EndpointSlice, "app"));
+    EXPECT_TRUE(is_kept_label(ObjectKind::Node, "rack"));
+}
+
+// A relist finds what has not changed by comparing (APISYNC-006): what changes all the time must not make a difference.
+TEST(Decode, WhatNobodyReadsMakesNoDifference_APISYNC006) {
+    const auto node = [](const std::string& version, const std::string& heartbeat) {
+        return only<NodePtr>(ObjectKind::Node, R"({"metadata":{"name":"n","resourceVersion":")" + version +
+                                                   R"("},"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":")" +
+                                                   heartbeat + R"("}]}})");
+    };
+    EXPECT_EQ(node("1", "2026-01-01T00:00:00Z"), node("2", "2026-01-01T00:05:00Z"));
+    EXPECT_NE(service(R"({"ports":[{"port":80}]})"), service(R"({"ports":[{"port":81}]})"));
+    EXPECT_NE(slice(R"("endpoints":[{"addresses":["10.0.0.1"]}])"), slice(R"("endpoints":[{"addresses":["10.0.0.1"],"zone":"z"}])"));
 }
 
 // GEN-009 with the API server's largest values: 1,000 endpoints of 100 addresses, 100 ports.
