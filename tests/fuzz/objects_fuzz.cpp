@@ -32,10 +32,10 @@ void check_promises(const DecodedObject& object, ObjectKind kind) {
 
 // The DOM parser refuses numbers that are too large for it and texts that are too deep; apart from those the two must agree.
 void check_json(std::string_view text) {
-    simdjson::dom::parser reference;
+    static simdjson::dom::parser reference;  // parsers are made once: it costs more than most inputs do
     const auto document = reference.parse(text.data(), text.size());
     const bool refused = document.error() == simdjson::NUMBER_ERROR || document.error() == simdjson::DEPTH_ERROR;
-    JsonTree tree;
+    static JsonTree tree;
     const bool accepted = tree.parse(text).has_value();
     if (!refused && !tree.is_too_deep()) {
         PENSTOCK_CHECK(accepted == (!document.error() && document.is_object()));
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace penstock::kube;
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     check_json(text);
-    Decoder decoder;
+    static Decoder decoder;
     for (const ObjectKind kind : {ObjectKind::Service, ObjectKind::EndpointSlice, ObjectKind::Endpoints, ObjectKind::Node}) {
         const auto decoded = decode_object(decoder, kind, text);
         if (!decoded) {

@@ -58,8 +58,13 @@ void in_pieces(std::string_view text, uint8_t pattern, const Push& push) {
     }
 }
 
+// One for all inputs, as a program has one for all its life; making one costs more than most inputs do.
+Decoder& decoder() {
+    static Decoder the_only_one;
+    return the_only_one;
+}
+
 std::string run_stream(std::string_view text, uint8_t pattern) {
-    Decoder decoder;
     JsonStream stream(kValueBytesMax);
     std::string result;
     in_pieces(text, pattern, [&](std::string_view piece) {
@@ -67,7 +72,7 @@ std::string run_stream(std::string_view text, uint8_t pattern) {
             .push(piece,
                   [&](std::string_view json) -> Status {
                       PENSTOCK_CHECK(!json.empty() && json.size() <= kValueBytesMax);
-                      auto event = decode_watch_event(decoder, ObjectKind::EndpointSlice, json);
+                      auto event = decode_watch_event(decoder(), ObjectKind::EndpointSlice, json);
                       if (!event) {
                           return std::unexpected(event.error());
                       }
@@ -81,8 +86,7 @@ std::string run_stream(std::string_view text, uint8_t pattern) {
 }
 
 std::string run_list(std::string_view text, uint8_t pattern) {
-    Decoder decoder;
-    ListReader reader(decoder, ObjectKind::EndpointSlice, kValueBytesMax);
+    ListReader reader(decoder(), ObjectKind::EndpointSlice, kValueBytesMax);
     in_pieces(text, pattern, [&](std::string_view piece) { return reader.push(piece).has_value(); });
     const auto page = reader.finish();
     if (!page) {
