@@ -230,10 +230,20 @@ void CurlTransport::begin(std::unique_ptr<CurlTransfer> transfer, Time now) {
 }
 
 void CurlTransport::perform() {
+    // Heads and bodies are handed on from inside curl; none of the transfers leaves the map there.
+    const auto handed_on = [this] {
+        uint64_t sum = 0;
+        for (const auto& [id, transfer] : running_) {
+            sum += transfer->call_backs();
+        }
+        return sum;
+    };
+    const uint64_t before = handed_on();
     int still_running = 0;
     is_inside_curl_ = true;
     curl_multi_perform(multi_.get(), &still_running);
     is_inside_curl_ = false;
+    call_backs_ += handed_on() - before;
     remove_cancelled();
 }
 

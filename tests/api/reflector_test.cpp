@@ -114,6 +114,25 @@ class ReflectorOverHttp : public testing::Test {
     std::unique_ptr<Reflector> reflector_;
 };
 
+TEST_F(ReflectorOverHttp, AnEventEndsTheWaitForEvents_GEN008) {
+    const auto may_send = std::make_shared<std::atomic<bool>>(false);
+    begin(lists("100"), [may_send](const RecordedRequest&, Connection& c) {
+        c.start_chunks(200);
+        while (!*may_send && c.wait(1ms)) {
+        }
+        c.chunk(event_text("ADDED", service_text("web", "101")));
+        c.wait_for_close();
+    });
+    ASSERT_TRUE(run_until([&] { return status().state == CollectionStatus::State::Watching; }));
+    *may_send = true;
+    const auto began = std::chrono::steady_clock::now();
+    while (served().empty() && std::chrono::steady_clock::now() < began + 60s) {
+        transport_->poll(60s);
+        readers_.apply(store_.take_changes());
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - began, 30s);
+}
+
 TEST_F(ReflectorOverHttp, GarbageInAStreamResumesBehindTheLastEvent_APISYNC007) {
     begin(lists("100"), first_watch([](const RecordedRequest&, Connection& c) {
               c.start_chunks(200);
