@@ -32,7 +32,12 @@ bool is_refusal_to_stream(const Trouble& trouble) {
 }  // namespace
 
 Reflector::Reflector(Collection collection, ObjectTable& table, ServerAccess& server, bool streamed_lists)
-    : collection_(std::move(collection)), table_(table), server_(server), streamed_lists_(streamed_lists), backoff_(server.random) {}
+    : collection_(std::move(collection)),
+      table_(table),
+      server_(server),
+      streamed_lists_(streamed_lists),
+      backoff_(server.random),
+      expiry_backoff_(server.random) {}
 
 Reflector::~Reflector() {
     if (exchange_) {
@@ -360,8 +365,8 @@ void Reflector::on_trouble(Exchange& answer, Time now) {
     report(trouble);
     switch (trouble.kind) {
         case Trouble::Kind::Expired: {
-            const bool first = backoff_.is_rested(now);
-            const Time later = backoff_.after_failure(now);
+            const bool first = expiry_backoff_.is_rested(now);
+            const Time later = expiry_backoff_.after_failure(now);
             plan_list_after_expiry(answer);
             due_ = first ? now : later;
             break;
@@ -370,7 +375,7 @@ void Reflector::on_trouble(Exchange& answer, Time now) {
             server_.log.warn(described("the server is behind version " + version_ + "; what it has now is taken"));
             plan_list();
             list_.any_version = true;
-            due_ = backoff_.after_failure(now, std::max(trouble.retry_after, std::optional{kBehindWait}));
+            due_ = expiry_backoff_.after_failure(now, std::max(trouble.retry_after, std::optional{kBehindWait}));
             break;
         case Trouble::Kind::Unauthorized:
             server_.transport.credentials_rejected();
@@ -434,7 +439,9 @@ void Reflector::tell_unnamed(const std::vector<std::string>& faults) {
 // Once, however long it lasts.
 void Reflector::report(const Trouble& trouble) {
     if (!lasting_ || lasting_->name != trouble.name) {
-        server_.log.warn(described(trouble.what));
+        // Histories are compacted, and collections served elsewhere, every day.
+        const bool usual = trouble.kind == Trouble::Kind::Expired || trouble.kind == Trouble::Kind::NotServed;
+        usual ? server_.log.info(described(trouble.what)) : server_.log.warn(described(trouble.what));
     }
     lasting_ = trouble;
 }

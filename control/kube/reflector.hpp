@@ -152,6 +152,8 @@ class Reflector final : private ResponseHandler {
     ServerAccess& server_;
     bool streamed_lists_;
     Backoff backoff_;
+    // Apart from the other failures: expiry after an outage is no further failure, and what is needed then is a list, soon.
+    Backoff expiry_backoff_;
     RateLimit restarts_{kRestartInterval, kRestartBurst};
 
     std::optional<Exchange> exchange_;

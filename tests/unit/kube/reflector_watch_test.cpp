@@ -150,6 +150,17 @@ TEST_F(ReflectorWatch, AReasonOfGoneOrExpiredNeedsNoCode_APISYNC006) {
     }
 }
 
+TEST_F(ReflectorWatch, AVersionThatExpiredDuringAnOutageIsListedAnewAtOnce_APISYNC006) {
+    begin_watching("100");
+    fail(TransportError::Kind::Broken);
+    wait_for_request();
+    fail(TransportError::Kind::Connect);
+    wait_for_request();
+    reply(410, kExpired);
+    EXPECT_TRUE(is_asking()) << "it is no third failure";
+    EXPECT_FALSE(is_watch());
+}
+
 TEST_F(ReflectorWatch, AServerWhoseVersionsAlwaysExpireIsNotAskedInACircle_APISYNC006) {
     begin_watching("100");
     const auto started = now_;
