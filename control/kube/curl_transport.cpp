@@ -18,6 +18,8 @@ using std::chrono::milliseconds;
 
 // How often the exec plugin is looked at: it runs for a second or so, a few times an hour.
 constexpr milliseconds kPluginLook{20};
+// The kernel counts the time since the last byte in its own ticks, of up to 10 ms.
+constexpr milliseconds kKernelTick{10};
 // The set of warnings said has a bound, so that a server that numbers its warnings fills neither memory nor log.
 constexpr size_t kWarningsMax = 256;
 
@@ -294,7 +296,7 @@ void CurlTransport::give_up_if_silent(long port, milliseconds waited) {
         return;
     }
     const milliseconds silence = since_last_byte(socket->second);
-    if (silence >= std::min(waited, options_.liveness.probe_answer_max)) {
+    if (silence + kKernelTick >= std::min(waited, options_.liveness.probe_answer_max)) {
         give_up(socket->second, "half-open: nothing received for " + seconds(silence) + ", and a request not answered");
     }
 }

@@ -23,7 +23,7 @@ struct Request {
     std::string content_type;  // of `body`; "" where there is none
     // Lists compress tenfold. Watches ask for identity: a compressor would hold events back until its block is full (APISYNC-019).
     bool accept_gzip = false;
-    std::chrono::milliseconds timeout{0};  // for the whole request; 0: none
+    std::chrono::milliseconds timeout{0};  // from when it is sent to the answer's last byte; 0: none
     // A stream that may be silent for long and end much later: it has no timeout, but its connection is watched for being half-open
     // (APISYNC-015).
     bool watch = false;

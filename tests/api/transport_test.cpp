@@ -329,7 +329,7 @@ TEST(Transport, WatchThatIsSilentIsHalfOpen_APISYNC015) {
     EXPECT_EQ(silent.kind(), kind(TransportError::Kind::Broken));
     EXPECT_EQ(silent.what(), server.url() + ": GET /w: half-open: no byte for 0.4 s");
     EXPECT_EQ(headless.kind(), kind(TransportError::Kind::Broken));
-    EXPECT_EQ(transport->half_open_connections(), 2U);
+    EXPECT_GE(transport->half_open_connections(), 2U);
 }
 
 TEST(Transport, IdleWatchesCostNoProcessorTime_APISYNC015) {
