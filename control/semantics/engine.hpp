@@ -60,7 +60,7 @@ class Engine {
     [[nodiscard]] const kube::Objects& objects() const noexcept { return objects_; }
 
     // Evaluates everything from scratch and compares it with what is held (APISYNC-021): the keys that differ, sorted. What was wrong is
-    // right afterwards, in the engine's bookkeeping too.
+    // right afterwards, in node_port_addresses() and the engine's bookkeeping too. Costs what set_gateway() does.
     std::vector<model::ServiceKey> audit();
 
  private:
