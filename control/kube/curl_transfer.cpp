@@ -97,6 +97,9 @@ CURL* CurlTransfer::prepare(const TransferSettings& settings, const std::shared_
     curl_easy_setopt(handle, CURLOPT_PRIVATE, this);
     curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, error_);
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    // Names are looked up on a thread of curl's. Ending a request would wait for that thread, up to the resolver's own half minute; so it
+    // is let go instead, and tidies up after itself.
+    curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, kReceiveBytes);

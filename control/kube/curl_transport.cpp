@@ -400,8 +400,8 @@ void CurlTransport::check_liveness(Time now) {
 }
 
 // libcurl has no PING to offer here: curl_easy_upkeep() knows only connections of curl_easy_perform() (libcurl 7.88, lib/easy.c). A request
-// on the same connection asks the same of the peer. /version is open to everybody, small, and as old as
-// Kubernetes; any answer will do (docs/adr/0013-probe-instead-of-ping.md).
+// on the same connection asks the same of the peer. /version is open to everybody, small, and as old as Kubernetes; any answer will do
+// (docs/adr/0013-probe-instead-of-ping.md).
 void CurlTransport::probe(Time now) {
     // Its own limit is there only in case that it went out on another connection, a second one: check_liveness() decides about this one.
     const Request request{.target = "/version", .timeout = 2 * options_.liveness.probe_answer_max};
@@ -416,7 +416,7 @@ void CurlTransport::give_up(int socket, const std::string& reason) {
     probed_.erase(socket);
     std::vector<RequestId> carried;
     for (const auto& [id, transfer] : running_) {
-        if (transfer->local_port() == port) {
+        if (port > 0 && transfer->local_port() == port) {
             carried.push_back(id);
         }
     }
