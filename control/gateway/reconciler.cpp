@@ -301,8 +301,9 @@ void Reconciler::answer(std::vector<Answer>& answers) {
     auto& logger = log::get("control");
     for (size_t i = 0; i < answers.size(); ++i) {
         const auto& version = answers[i].update.version;
-        logger.info("applied {} ({}): {} service ports changed, {} us", text_of(version), answers[i].update.base ? "delta" : "full",
-                    results[i].services.size(), results[i].apply_us);
+        const bool is_delta = answers[i].update.base.has_value();  // a thousand may come in a second
+        logger.log(is_delta ? spdlog::level::debug : spdlog::level::info, "applied {} ({}): {} service ports changed, {} us",
+                   text_of(version), is_delta ? "delta" : "full", results[i].services.size(), results[i].apply_us);
         for (const auto& outcome : results[i].services) {
             if (outcome.kind == Kind::Refused) {
                 logger.warn("refused: {}", outcome.why);

@@ -79,6 +79,36 @@ v1::ServiceResult result_of(const model::ServiceKey& key, const ServicesNow& now
     return rpc::to_proto(rpc::ServiceOutcome{key, Kind::Applied, ""});
 }
 
+struct KnownBackend {
+    BackendId id;
+    BackendKey key;
+    model::ServiceKey owner;
+    bool is_live = false;
+};
+// Every backend id of the matching service ports, live or not. Read in slices of some 100 us, so that a listing of a million ids keeps no
+// change waiting; what changes between two of them may be in the list as it was or as it is.
+std::vector<KnownBackend> known_backends(const Reconciler& reconciler, std::string_view namespace_name, std::string_view service) {
+    constexpr uint32_t kSlice = 1'024;
+    std::vector<KnownBackend> known;
+    const auto read_slice = [&](uint32_t from) {
+        return reconciler.read([&](const ReconcilerState& state) {
+            const IdMap& ids = state.compiler.ids();
+            const uint32_t end = std::min(from + kSlice, ids.backends.size());
+            for (uint32_t number = from; number < end; ++number) {
+                const BackendKey& key = *ids.backends.key_of({number});
+                const model::ServiceKey* owner = ids.services.key_of(key.service);
+                if (owner != nullptr && matches(*owner, namespace_name, service)) {
+                    known.push_back({{number}, key, *owner, ids.backends.is_live({number})});
+                }
+            }
+            return end < ids.backends.size();
+        });
+    };
+    for (uint32_t from = 0; read_slice(from); from += kSlice) {
+    }
+    return known;
+}
+
 v1::Traffic to_proto(const worker::ServiceTotals& totals) {
     v1::Traffic traffic;
     traffic.set_new_flows(totals.new_flows);
@@ -235,35 +265,31 @@ v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, s
     using Place = std::pair<IpAddr, L4Port>;
     std::map<model::ServiceKey, std::map<Place, Row>> rows;
     const worker::Inspector inspector = running_.workers.inspect();
-    running_.reconciler.read([&](const ReconcilerState& state) {
+    for (const KnownBackend& known : known_backends(running_.reconciler, namespace_name, service)) {
         // All that ever had an id: those no longer desired are there as long as a flow still uses them.
-        for (uint32_t number = 0; number < state.compiler.ids().backends.size(); ++number) {
-            const BackendId id{number};
-            const BackendKey& key = *state.compiler.ids().backends.key_of(id);
-            const model::ServiceKey* owner = state.compiler.ids().services.key_of(key.service);
-            if (owner != nullptr && matches(*owner, namespace_name, service) &&
-                (state.compiler.ids().backends.is_live(id) || inspector.backend(id).connections > 0)) {
-                rows[*owner].try_emplace({key.address, key.port}, Row{id, {}, {.address = key.address, .port = key.port}});
-            }
+        if (known.is_live || inspector.backend(known.id).connections > 0) {
+            rows[known.owner].try_emplace({known.key.address, known.key.port},
+                                          Row{known.id, {}, {.address = known.key.address, .port = known.key.port}});
         }
-        for (auto& [key, places] : rows) {
-            const auto programmed = state.compiler.compiled()->services.find(key);
-            if (programmed == state.compiler.compiled()->services.end()) {
-                continue;
-            }
-            const auto& desired = programmed->second.desired->sets;
-            for (uint32_t set = 0; set < desired.size(); ++set) {
-                for (const auto& endpoint : desired[set].endpoints) {
-                    if (const auto row = places.find({endpoint.address, endpoint.port}); row != places.end()) {
-                        row->second.endpoint = endpoint;
-                        if (endpoint.weight > 0) {
-                            row->second.sets.push_back(set);
-                        }
+    }
+    const auto compiled = running_.reconciler.read([](const ReconcilerState& state) { return state.compiler.compiled(); });
+    for (auto& [key, places] : rows) {
+        const auto* programmed = compiled->services.get(key);
+        if (programmed == nullptr) {
+            continue;
+        }
+        const auto& desired = programmed->desired->sets;
+        for (uint32_t set = 0; set < desired.size(); ++set) {
+            for (const auto& endpoint : desired[set].endpoints) {
+                if (const auto row = places.find({endpoint.address, endpoint.port}); row != places.end()) {
+                    row->second.endpoint = endpoint;
+                    if (endpoint.weight > 0) {
+                        row->second.sets.push_back(set);
                     }
                 }
             }
         }
-    });
+    }
     v1::ListBackendsResponse out;
     for (const auto& [key, places] : rows) {
         for (const auto& [place, row] : places) {
