@@ -7,6 +7,7 @@
 #include "control/cli/commands/views.hpp"
 #include "control/cli/exit_code.hpp"
 #include "control/cli/options.hpp"
+#include "tests/support/thread_sanitizer.hpp"
 #include "tests/unit/cli/fake_gateway.hpp"
 
 namespace penstock::cli {
@@ -33,6 +34,8 @@ gateways { target: "192.0.2.9:9106" last_error: "connection refused" apply_laten
 events { enabled: true posted: 8 repeated: 2 waiting: 1 dropped { key: "rate" value: 3 } dropped { key: "gone" value: 1 } }
 )";
 
+constexpr const char* kMapsDiffer = "protobuf's headers lay out map fields otherwise under TSan than its library, which reads them here";
+
 v1::Sync example() {
     v1::Sync sync;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kSync, &sync));
@@ -40,6 +43,9 @@ v1::Sync example() {
 }
 
 TEST(SyncView, TableSaysWhatIsFollowedAndHowFarEachGatewayIs) {
+    if (penstock::test::kUnderThreadSanitizer) {
+        GTEST_SKIP() << kMapsDiffer;
+    }
     EXPECT_EQ(sync_text(example(), false), R"(Source:    https://192.0.2.1:6443, last heard of 0.25s ago
 Software:  penstock-sync 1.2.3, up for 1m30s, 64 MB
 Events:    8 posted, 2 repeated, 1 waiting, 4 dropped
@@ -56,6 +62,9 @@ unix:/run/penstock/penstockd.sock  edge-1  yes             17  0.04s      9000  
 }
 
 TEST(SyncView, WideAddsVersionsRestartsAndLatency) {
+    if (penstock::test::kUnderThreadSanitizer) {
+        GTEST_SKIP() << kMapsDiffer;
+    }
     const std::string text = sync_text(example(), true);
     EXPECT_NE(text.find("/apis/discovery.k8s.io/v1/endpointslices"), std::string::npos) << text;
     EXPECT_NE(text.find("  <=10ms  <=10ms  "), std::string::npos) << text;
@@ -81,6 +90,9 @@ Result<Invocation> read(const std::vector<std::string>& words) {
 }
 
 TEST(SyncCommand, JsonAndTableComeFromTheSameAnswer) {
+    if (penstock::test::kUnderThreadSanitizer) {
+        GTEST_SKIP() << kMapsDiffer;
+    }
     test::FakeGateway gateway;
     gateway.sync_ = example();
     const auto as_json = read({"get", "sync", "-o", "json"});

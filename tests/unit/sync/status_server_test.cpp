@@ -58,6 +58,9 @@ TEST_F(StatusServerTest, AnUnknownGroupIsRefusedByName) {
 }
 
 TEST(SyncMessage, SaysWhatTheReadingSays) {
+    if (penstock::test::kUnderThreadSanitizer) {
+        GTEST_SKIP() << "protobuf's headers lay out map fields otherwise under TSan than its library";
+    }
     const v1::Sync message = to_proto(test::example_reading());
     EXPECT_EQ(message.source(), "https://192.0.2.1:6443");
     ASSERT_EQ(message.collections_size(), 3);
