@@ -10,9 +10,10 @@ namespace {
 constexpr size_t kErrorBodyMax = 64 * 1024;
 constexpr int kOk = 200;
 
-// Servers name the field selector's fault so, and the streamed list's otherwise.
+// `field label not supported: spec.clusterIP`, or `"spec.clusterIP" is not a known field selector` (1.20). A streamed list is refused in
+// other words.
 bool is_about_field(const Trouble& trouble) {
-    return trouble.what.find("field label") != std::string::npos;
+    return trouble.what.find("field label") != std::string::npos || trouble.what.find("field selector") != std::string::npos;
 }
 
 // Also where a stream broke off: what stands between us and the server may not let one pass.
