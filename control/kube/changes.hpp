@@ -37,8 +37,12 @@ struct Changes {
  private:
     template <typename Map>
     static void take_newer(Map& into, Map later) {
-        later.merge(into);  // keeps what `later` has already
-        into = std::move(later);
+        while (!later.empty()) {  // node by node: costs what `later` has, not what has piled up
+            auto done = into.insert(later.extract(later.begin()));
+            if (!done.inserted) {
+                done.position->second = std::move(done.node.mapped());
+            }
+        }
     }
 };
 
