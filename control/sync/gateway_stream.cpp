@@ -1,8 +1,10 @@
 #include "control/sync/gateway_stream.hpp"
 
 #include <grpcpp/client_context.h>
+#include <grpcpp/support/client_callback.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "control/client/channel.hpp"
@@ -21,28 +23,130 @@ std::string text_of(const grpc::Status& status, bool was_identified) {
     return (was_identified ? "the stream ended: " : (is_away ? "not reachable: " : "it refuses: ")) + status.error_message();
 }
 
+spdlog::level::level_enum level_of(LogLine::Level level) {
+    switch (level) {
+        case LogLine::Level::Debug:
+            return spdlog::level::debug;
+        case LogLine::Level::Info:
+            return spdlog::level::info;
+        case LogLine::Level::Warning:
+            break;
+    }
+    return spdlog::level::warn;
+}
+
 }  // namespace
 
-GatewayStream::GatewayStream(client::Target target, client::TlsFiles tls, std::string source, semantics::Policy policy)
-    : target_(std::move(target)), tls_(std::move(tls)), session_(std::move(source), std::move(policy)), thread_([this] { run(); }) {}
+// One stream. What gRPC's threads report goes to the inbox; only the stream's own thread writes and ends it.
+class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessage, v1::GatewayMessage> {
+ public:
+    Call(GatewayStream& owner, const std::shared_ptr<grpc::Channel>& channel) : owner_(owner), stub_(v1::GatewayConfig::NewStub(channel)) {
+        stub_->async()->SyncState(&context_, this);
+        AddHold();  // for write(), which comes from outside
+        StartRead(&incoming_);
+        StartCall();
+    }
+    // Only while none is being written. A failure is followed by the stream's end.
+    void write(v1::StateMessage message) {
+        outgoing_ = std::move(message);
+        writing_ = true;
+        StartWrite(&outgoing_);
+    }
+    [[nodiscard]] bool writing() const noexcept { return writing_; }
+    void note_written() noexcept { writing_ = false; }
+    // Waits for gRPC to be done with it; cancels it before that where it has not ended by itself.
+    grpc::Status end(bool has_ended) {
+        if (!has_ended) {
+            context_.TryCancel();
+        }
+        RemoveHold();
+        std::unique_lock lock(owner_.mutex_);
+        owner_.news_.wait(lock, [this] { return done_; });
+        return status_;
+    }
+
+ private:
+    void OnReadDone(bool ok) override {
+        {
+            const std::lock_guard lock(owner_.mutex_);
+            if (ok) {
+                owner_.inbox_.messages.push_back(std::move(incoming_));
+            } else {
+                owner_.inbox_.stream_ended = true;
+            }
+        }
+        owner_.news_.notify_all();
+        if (ok) {
+            incoming_.Clear();
+            StartRead(&incoming_);
+        }
+    }
+    void OnWriteDone(bool) override {
+        {
+            const std::lock_guard lock(owner_.mutex_);
+            owner_.inbox_.written = true;
+        }
+        owner_.news_.notify_all();
+    }
+    // The last that gRPC does here. Under the lock to the end: whoever waits takes this away at once.
+    void OnDone(const grpc::Status& status) override {
+        const std::lock_guard lock(owner_.mutex_);
+        status_ = status;
+        done_ = true;
+        owner_.news_.notify_all();
+    }
+
+    GatewayStream& owner_;
+    std::unique_ptr<v1::GatewayConfig::Stub> stub_;
+    grpc::ClientContext context_;
+    v1::GatewayMessage incoming_;
+    v1::StateMessage outgoing_;
+    bool writing_ = false;  // the stream's thread's
+    grpc::Status status_;   // guarded by the owner's mutex, as done_
+    bool done_ = false;
+};
+
+GatewayStream::GatewayStream(client::Target target, client::TlsFiles tls, StateSession::Settings settings, Observer* observer)
+    : target_(std::move(target)),
+      tls_(std::move(tls)),
+      session_(std::move(settings), observer),
+      status_{.target = target_.text, .last_error = "not tried yet"},
+      status_at_(Clock::now()),
+      thread_([this] { run(); }) {}
 
 GatewayStream::~GatewayStream() {
     {
         const std::lock_guard lock(mutex_);
         inbox_.stopping = true;
-        if (context_ != nullptr) {
-            context_->TryCancel();
+    }
+    news_.notify_all();
+}
+
+void GatewayStream::update(kube::Changes changes) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (inbox_.changes) {
+            inbox_.changes->merge(std::move(changes));
+        } else {
+            inbox_.changes = std::move(changes);
+            inbox_.heard = Clock::now();
         }
     }
     news_.notify_all();
 }
 
-void GatewayStream::update(std::shared_ptr<const kube::ObjectSet> objects) {
-    {
-        const std::lock_guard lock(mutex_);
-        inbox_.objects = std::move(objects);
+GatewayStatus GatewayStream::status() const {
+    const std::lock_guard lock(status_mutex_);
+    GatewayStatus status = status_;
+    const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - status_at_);
+    status.heartbeat_age = since;
+    if (status.lag.count() > 0) {
+        status.lag += since;
     }
-    news_.notify_all();
+    if (status.applied_age) {
+        *status.applied_age += since;
+    }
+    return status;
 }
 
 void GatewayStream::run() {
@@ -51,7 +155,7 @@ void GatewayStream::run() {
     for (;;) {
         std::string why;
         const bool was_there = converse(why);
-        write_log();
+        tell(&why);
         if (was_there) {
             retry = kRetryMin;
             said_away = false;
@@ -72,8 +176,17 @@ void GatewayStream::run() {
 }
 
 bool GatewayStream::pause(std::chrono::milliseconds time) {
-    std::unique_lock lock(mutex_);
-    return !news_.wait_for(lock, time, [this] { return inbox_.stopping; });
+    const auto until = Clock::now() + time;
+    do {
+        Inbox news = take_news(std::min(until, session_.due().value_or(until)));
+        if (news.stopping) {
+            return false;
+        }
+        note_changes(news);
+        session_.work_in_changes(Clock::now());
+        tell();
+    } while (Clock::now() < until);
+    return true;
 }
 
 bool GatewayStream::converse(std::string& why) {
@@ -82,41 +195,17 @@ bool GatewayStream::converse(std::string& why) {
         why = channel.error().what;
         return false;
     }
-    grpc::ClientContext context;
-    {
-        const std::lock_guard lock(mutex_);
-        if (inbox_.stopping) {
-            return false;
-        }
-        context_ = &context;
-        inbox_.messages.clear();
-        inbox_.stream_ended = false;
-    }
-    const auto stub = v1::GatewayConfig::NewStub(*channel);
-    const auto stream = stub->SyncState(&context);
     session_.on_stream_opened();
     bool identified = false;
-    {
-        const std::jthread reader([this, &stream] {
-            v1::GatewayMessage message;
-            while (stream->Read(&message)) {
-                const std::lock_guard lock(mutex_);
-                inbox_.messages.push_back(std::move(message));
-                news_.notify_all();
-            }
-            const std::lock_guard lock(mutex_);
-            inbox_.stream_ended = true;
-            news_.notify_all();
-        });
-        if (!send_and_receive(*stream, why, identified)) {
-            context.TryCancel();  // the reader waits for a gateway that has nothing to say
-        }
-    }
+    Call call(*this, *channel);
+    const bool has_ended = send_and_receive(call, why, identified);
+    const grpc::Status status = call.end(has_ended);
     session_.on_stream_ended();
-    const grpc::Status status = stream->Finish();
     {
-        const std::lock_guard lock(mutex_);
-        context_ = nullptr;
+        const std::lock_guard lock(mutex_);  // what the stream left behind concerns no other
+        inbox_.messages.clear();
+        inbox_.written = false;
+        inbox_.stream_ended = false;
     }
     if (status.error_code() == grpc::StatusCode::INVALID_ARGUMENT || status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) {
         session_.on_refused_stream();
@@ -127,67 +216,80 @@ bool GatewayStream::converse(std::string& why) {
     return identified;
 }
 
-template <typename Stream>
-bool GatewayStream::send_and_receive(Stream& stream, std::string& why, bool& identified) {
+bool GatewayStream::send_and_receive(Call& call, std::string& why, bool& identified) {
     auto asked_at = Clock::now();
     for (;;) {
-        Inbox news = take_news();
+        const auto look_again = Clock::now() + kAnswerExpected;
+        Inbox news = take_news(call.writing() ? look_again : std::min(look_again, session_.due().value_or(look_again)));
+        const auto now = Clock::now();
         if (news.stopping) {
             return false;
         }
-        if (news.objects) {
-            session_.on_objects(std::move(news.objects));
-        }
+        note_changes(news);
         for (const v1::GatewayMessage& message : news.messages) {
             if (const Status handled = handle(message); !handled) {
                 why = handled.error().what;
                 return false;
             }
             identified |= message.has_identity();
-            asked_at = Clock::now();
+            asked_at = now;
         }
         if (news.stream_ended) {
             return true;
         }
-        if (const auto message = session_.next()) {
-            write_log();
-            // Fails where the stream has ended; the reader is about to say so, and Finish will say why.
-            (void)stream.Write(*message);
-            asked_at = Clock::now();
+        if (news.written) {
+            call.note_written();
+            asked_at = now;
         }
-        write_log();
-        if ((!identified || session_.awaits_answer()) && Clock::now() - asked_at > kAnswerExpected) {
+        if (!call.writing()) {
+            if (auto message = session_.next(now)) {
+                call.write(std::move(*message));
+                asked_at = now;
+            }
+        }
+        tell();
+        if ((!identified || call.writing() || session_.awaits_answer()) && now - asked_at > kAnswerExpected) {
             log::get("sync").warn("gateway {}: no answer for {} s, still waiting", target_.text,
-                                  std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - asked_at).count());
+                                  std::chrono::duration_cast<std::chrono::seconds>(now - asked_at).count());
         }
     }
 }
 
 Status GatewayStream::handle(const v1::GatewayMessage& message) {
     if (message.has_identity()) {
-        return session_.on_identity(message.identity());
+        return session_.on_identity(message.identity(), Clock::now());
     }
     if (message.has_applied()) {
-        return session_.on_applied(message.applied());
+        return session_.on_applied(message.applied(), Clock::now());
     }
     return {};  // something newer than we are
 }
 
-GatewayStream::Inbox GatewayStream::take_news() {
+GatewayStream::Inbox GatewayStream::take_news(Clock::time_point due) {
     std::unique_lock lock(mutex_);
-    news_.wait_for(lock, kAnswerExpected,
-                   [this] { return inbox_.stopping || inbox_.stream_ended || inbox_.objects || !inbox_.messages.empty(); });
-    Inbox news{.objects = std::exchange(inbox_.objects, nullptr),
-               .messages = std::exchange(inbox_.messages, {}),
-               .stream_ended = inbox_.stream_ended,
-               .stopping = inbox_.stopping};
+    news_.wait_until(lock, due, [this] { return inbox_.has_news(); });
+    Inbox news = std::move(inbox_);
+    inbox_ = Inbox{.stopping = news.stopping};
     return news;
 }
 
-void GatewayStream::write_log() {
+void GatewayStream::note_changes(Inbox& news) {
+    if (news.changes) {
+        session_.on_changes(std::move(*news.changes), news.heard);
+    }
+}
+
+void GatewayStream::tell(const std::string* last_error) {
     for (const LogLine& line : session_.take_log()) {
-        log::get("sync").log(line.level == LogLine::Level::Warning ? spdlog::level::warn : spdlog::level::info, "gateway {}: {}",
-                             target_.text, line.text);
+        log::get("sync").log(level_of(line.level), "gateway {}: {}", target_.text, line.text);
+    }
+    const std::lock_guard lock(status_mutex_);
+    status_at_ = Clock::now();
+    session_.describe(status_, status_at_);
+    if (status_.connected) {
+        status_.last_error.clear();
+    } else if (last_error != nullptr) {
+        status_.last_error = *last_error;
     }
 }
 

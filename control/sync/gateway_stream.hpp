@@ -1,24 +1,21 @@
 // Keeps one gateway supplied: connects, follows the state stream, and tries again for as long as the gateway is away. A thread of its own
-// holds a StateSession and does the evaluating, so that several gateways are served at once; a second thread waits in gRPC's Read.
+// holds a StateSession and does the evaluating, so that several gateways are served at once and a slow one delays nobody. gRPC calls back
+// for what was read and written; the thread never waits inside it.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "control/client/target.hpp"
-#include "control/kube/objects.hpp"
-#include "control/semantics/semantics.hpp"
+#include "control/kube/changes.hpp"
 #include "control/sync/state_session.hpp"
+#include "control/sync/status.hpp"
 #include "penstock/v1/config.pb.h"
-
-namespace grpc {
-class ClientContext;
-}
 
 namespace penstock::sync {
 
@@ -30,39 +27,48 @@ inline constexpr std::chrono::milliseconds kAnswerExpected{5'000};
 
 class GatewayStream {
  public:
-    // Starts at once. `source` as in StateSession.
-    GatewayStream(client::Target target, client::TlsFiles tls, std::string source, semantics::Policy policy);
-    // Ends the stream, which changes nothing at the gateway.
+    using Clock = std::chrono::steady_clock;
+
+    // Starts at once. `observer` as in StateSession.
+    GatewayStream(client::Target target, client::TlsFiles tls, StateSession::Settings settings, Observer* observer = nullptr);
+    // Ends the stream, which changes nothing at the gateway. Within milliseconds, unless a state is just being worked out.
     ~GatewayStream();
     GatewayStream(const GatewayStream&) = delete;
     GatewayStream& operator=(const GatewayStream&) = delete;
 
-    // The objects as they are now; any thread, never blocks for long.
-    void update(std::shared_ptr<const kube::ObjectSet> objects);
+    // As StateSession::on_changes. Any thread, never blocks for long; what a busy thread has not taken yet merges.
+    void update(kube::Changes changes);
+    // Any thread.
+    [[nodiscard]] GatewayStatus status() const;
 
  private:
-    using Clock = std::chrono::steady_clock;
+    class Call;
 
     // What the outer world left for the thread.
     struct Inbox {
-        std::shared_ptr<const kube::ObjectSet> objects;  // null: no news
+        std::optional<kube::Changes> changes;
+        Clock::time_point heard{};  // the first of the changes
         std::deque<v1::GatewayMessage> messages;
+        bool written = false;  // the message that was being written
         bool stream_ended = false;
         bool stopping = false;
+        [[nodiscard]] bool has_news() const { return changes || !messages.empty() || written || stream_ended || stopping; }
     };
 
     void run();
     // One stream from opening to end. True where the gateway identified itself; `why` tells how it ended.
     bool converse(std::string& why);
     // True where the stream has ended, false where we want to end it.
-    template <typename Stream>
-    bool send_and_receive(Stream& stream, std::string& why, bool& identified);
-    // Waits for news, for at most kAnswerExpected, and takes it.
-    Inbox take_news();
-    // True unless stopping: the time has passed.
+    bool send_and_receive(Call& call, std::string& why, bool& identified);
+    // Waits for news, until `due` at the latest, and takes them.
+    Inbox take_news(Clock::time_point due);
+    // Waits, and works in what is heard meanwhile. False where the program ends.
     bool pause(std::chrono::milliseconds time);
+    // Hands the session what it needs no stream for.
+    void note_changes(Inbox& news);
     Status handle(const v1::GatewayMessage& message);
-    void write_log();
+    // Log and status, after each round.
+    void tell(const std::string* last_error = nullptr);
 
     const client::Target target_;
     const client::TlsFiles tls_;
@@ -70,8 +76,11 @@ class GatewayStream {
 
     std::mutex mutex_;
     std::condition_variable news_;
-    Inbox inbox_;                             // guarded by mutex_
-    grpc::ClientContext* context_ = nullptr;  // of the open stream; guarded by mutex_
+    Inbox inbox_;  // guarded by mutex_
+
+    mutable std::mutex status_mutex_;
+    GatewayStatus status_;           // guarded by status_mutex_; its ages are those of status_at_
+    Clock::time_point status_at_{};  // likewise
 
     std::jthread thread_;  // last: it uses all of the above
 };

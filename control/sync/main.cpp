@@ -1,4 +1,4 @@
-// penstock-sync: folder -> objects -> one stream for each gateway. main() reads as the list of steps.
+// penstock-sync: source -> changes -> one stream for each gateway. main() reads as the list of steps.
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -13,10 +13,8 @@
 #include <vector>
 
 #include "control/log/log.hpp"
-#include "control/manifest/folder.hpp"
-#include "control/manifest/watch.hpp"
 #include "control/sync/gateway_stream.hpp"
-#include "control/sync/once.hpp"
+#include "control/sync/manifest_source.hpp"
 #include "control/sync/options.hpp"
 
 namespace penstock::sync {
@@ -46,53 +44,34 @@ std::string new_source() {
     return fmt::format("{}-{}-{:08x}", host.data(), ::getpid(), random());
 }
 
-void report(Once<manifest::Problem>& known, const std::vector<manifest::Problem>& problems) {
-    const auto news = known.update({problems.begin(), problems.end()});
-    for (const manifest::Problem& problem : news.appeared) {
-        log::get("kube").warn("{}", problem.to_string());
-    }
-    for (const manifest::Problem& problem : news.gone) {
-        log::get("kube").info("no longer: {}", problem.to_string());
-    }
-}
-
 // Returns when `stop_descriptor` is readable.
-void follow(manifest::Folder& folder, manifest::Watch& watch, int stop_descriptor, std::vector<std::unique_ptr<GatewayStream>>& gateways) {
-    Once<manifest::Problem> problems;
-    std::shared_ptr<const kube::ObjectSet> current;
-    do {
-        const auto& contents = folder.load(watch.unfinished());
-        report(problems, contents.problems);
-        if (contents.objects == current) {
-            continue;
+void follow(Source& source, int stop_descriptor, std::vector<std::unique_ptr<GatewayStream>>& gateways) {
+    while (source.wait(stop_descriptor)) {
+        const auto changes = source.take_changes();
+        for (size_t i = 0; changes && i < gateways.size(); ++i) {
+            gateways[i]->update(*changes);
         }
-        current = contents.objects;
-        log::get("kube").info("manifests: {} Services, {} EndpointSlices, {} Nodes", current->services.size(), current->slices.size(),
-                              current->nodes.size());
-        for (const auto& gateway : gateways) {
-            gateway->update(current);
-        }
-    } while (watch.wait(stop_descriptor) == manifest::Watch::Wake::MayHaveChanged);
+    }
 }
 
 int run(const Options& options) {
     const auto stop_descriptor = end_signals();
-    auto watch = manifest::Watch::open(options.manifests);
-    if (!stop_descriptor || !watch) {
-        log::get("sync").error("{}", stop_descriptor ? watch.error().what : stop_descriptor.error().what);
+    auto source = ManifestSource::open(options.manifests);
+    if (!stop_descriptor || !source) {
+        log::get("sync").error("{}", stop_descriptor ? source.error().what : stop_descriptor.error().what);
         return EXIT_FAILURE;
     }
-    const std::string source = new_source();
-    log::get("sync").info("penstock-sync {} follows {} as {}", PENSTOCK_VERSION, options.manifests.string(), source);
+    const std::string identity = new_source();
+    log::get("sync").info("penstock-sync {} follows {} as {}", PENSTOCK_VERSION, options.manifests.string(), identity);
     for (const std::string& hint : hints_of(options.policy)) {
         log::get("sync").info("{}", hint);
     }
     std::vector<std::unique_ptr<GatewayStream>> gateways;
     for (const client::Target& target : options.gateways) {
-        gateways.push_back(std::make_unique<GatewayStream>(target, options.tls, source, options.policy));
+        gateways.push_back(
+            std::make_unique<GatewayStream>(target, options.tls, StateSession::Settings{.source = identity, .policy = options.policy}));
     }
-    manifest::Folder folder(options.manifests);
-    follow(folder, *watch, *stop_descriptor, gateways);
+    follow(**source, *stop_descriptor, gateways);
     log::get("sync").info("ending; the gateways keep what they have");
     gateways.clear();
     ::close(*stop_descriptor);

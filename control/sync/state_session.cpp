@@ -1,11 +1,10 @@
 #include "control/sync/state_session.hpp"
 
-#include <iterator>
-#include <set>
+#include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "control/rpc/convert.hpp"
-#include "control/sync/diff.hpp"
 
 namespace penstock::sync {
 namespace {
@@ -20,19 +19,49 @@ LogLine::Level level_of(const model::Notice& notice) {
     return notice.level == model::Notice::Level::Warning ? LogLine::Level::Warning : LogLine::Level::Info;
 }
 
+// The word of the requirement sheet for what a gateway says: it ends its text with the word in brackets where it knows one.
+std::string reason_in(const std::string& why) {
+    const size_t open = why.rfind('(');
+    if (open != std::string::npos && why.ends_with(')')) {
+        const std::string word = why.substr(open + 1, why.size() - open - 2);
+        const auto is_letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+        if (!word.empty() && std::isupper(static_cast<unsigned char>(word.front())) != 0 && std::ranges::all_of(word, is_letter)) {
+            return word;
+        }
+    }
+    return why.find(" belongs to service ") != std::string::npos ? "FrontendConflict" : "InvalidService";
+}
+
 }  // namespace
 
-void StateSession::on_objects(std::shared_ptr<const kube::ObjectSet> objects) {
-    objects_ = std::move(objects);
-    desired_.reset();
+void StateSession::Lacks::add(const Lacks& other) {
+    keys.insert(other.keys.begin(), other.keys.end());
+    node_port_addresses |= other.node_port_addresses;
+    everything |= other.everything;
+    if (other.since) {
+        since = std::min(since.value_or(*other.since), *other.since);
+    }
+}
+
+StateSession::StateSession(Settings settings, Observer* observer)
+    : source_(std::move(settings.source)),
+      audit_period_(settings.audit_period),
+      observer_(observer),
+      engine_(std::move(settings.policy)),
+      coalescer_(settings.coalesce) {}
+
+void StateSession::on_changes(kube::Changes changes, Time now) {
+    pending_.merge(std::move(changes));
+    coalescer_.on_change(now);
 }
 
 void StateSession::on_stream_opened() {
-    identity_.reset();
+    identified_ = false;
 }
 
 void StateSession::on_stream_ended() {
-    identity_.reset();
+    identified_ = false;
+    outgoing_.reset();
     if (in_flight_) {
         unanswered_ = std::exchange(in_flight_, std::nullopt);
     }
@@ -40,126 +69,291 @@ void StateSession::on_stream_ended() {
 
 void StateSession::on_refused_stream() {
     applied_.reset();
-    unanswered_.reset();
+    forget_unanswered();
 }
 
-Status StateSession::on_identity(const v1::Identity& message) {
+void StateSession::forget_unanswered() {
+    if (unanswered_) {
+        lacks_.add(unanswered_->carries);
+        unanswered_.reset();
+    }
+}
+
+Status StateSession::on_identity(const v1::Identity& message, Time now) {
     auto identity = rpc::from_proto(message);
     if (!identity) {
         return in_context("identity", std::move(identity).error());
     }
-    if (!identity_) {
+    if (!identified_) {
         // Only the first identity of a stream tells what the gateway has; a later one may have been sent before our last message arrived.
-        const auto is_what_it_has = [&](const std::optional<Versioned>& ours) {
-            return ours && message.applied_source() == source_ && message.applied_version() == ours->version;
+        const auto has = [&](std::optional<uint64_t> version) {
+            return version && message.applied_source() == source_ && message.applied_version() == *version;
         };
-        if (is_what_it_has(unanswered_)) {
-            applied_ = unanswered_;
-        } else if (!is_what_it_has(applied_)) {
+        if (unanswered_ && has(unanswered_->version)) {
+            arrived(*std::exchange(unanswered_, std::nullopt), now);
+        } else if (!has(applied_)) {
             applied_.reset();
         }
-        unanswered_.reset();
+        forget_unanswered();
+        identified_ = true;
+        identified_at_ = now;
         say(LogLine::Level::Info, std::string("connected: ") + model::to_string(identity->mode) + " mode" +
                                       (identity->node_name.empty() ? "" : ", node " + identity->node_name) + ", penstockd " +
                                       message.software_version() +
-                                      (applied_ ? ", has version " + std::to_string(applied_->version) : ", needs the full state"));
+                                      (applied_ ? ", has version " + std::to_string(*applied_) : ", needs the full state"));
     }
-    identity_ = std::move(*identity);
-    if (evaluated_for_ != identity_) {
-        desired_.reset();
+    if (identity_ != *identity) {
+        identity_ = std::move(*identity);
+        absorb(engine_.set_gateway(*identity_), now);
     }
     return {};
 }
 
-void StateSession::evaluate() {
-    semantics::Outcome outcome = semantics::evaluate(*objects_, *identity_, policy_);
-    const auto news = notices_.update({std::make_move_iterator(outcome.notices.begin()), std::make_move_iterator(outcome.notices.end())});
-    for (const auto& about : news.appeared) {
+void StateSession::work_in_changes(Time now) {
+    const auto due = coalescer_.due();
+    if (!due || *due > now) {
+        return;
+    }
+    const Time heard = *coalescer_.oldest();
+    coalescer_.on_taken(now);
+    const kube::Changes changes = std::exchange(pending_, {});
+    objects_known_ = true;
+    absorb(engine_.apply(changes), heard);
+}
+
+void StateSession::absorb(const semantics::Step& step, Time heard) {
+    for (const auto& about : step.appeared) {
         say(level_of(about.notice), text_of(about));
+        if (observer_ != nullptr) {
+            observer_->on_notice_appeared(gateway_name(), about);
+        }
     }
-    for (const auto& about : news.gone) {
+    for (const auto& about : step.gone) {
         say(LogLine::Level::Info, "no longer: " + text_of(about));
+        if (observer_ != nullptr) {
+            observer_->on_notice_gone(gateway_name(), about);
+        }
     }
-    desired_ = std::make_shared<const model::Desired>(std::move(outcome.desired));
-    evaluated_for_ = identity_;
+    if (step.upsert.empty() && step.remove.empty() && !step.node_port_addresses) {
+        return;
+    }
+    lacks_.since = std::min(lacks_.since.value_or(heard), heard);
+    lacks_.node_port_addresses |= step.node_port_addresses.has_value();
+    if (lacks_.everything || (!applied_ && !in_flight_ && !unanswered_)) {
+        return;  // the next message is a full state whatever changed
+    }
+    for (const auto& service : step.upsert) {
+        lacks_.keys.insert(service->key);
+    }
+    lacks_.keys.insert(step.remove.begin(), step.remove.end());
+    if (lacks_.keys.size() > kDirtyFloor + engine_.desired().size()) {
+        lacks_.everything = true;
+        lacks_.keys.clear();
+    }
 }
 
-std::optional<v1::StateMessage> StateSession::next() {
-    if (!identity_ || !objects_ || in_flight_) {
-        return std::nullopt;
+std::optional<v1::StateMessage> StateSession::next(Time now) {
+    if (!outgoing_) {
+        work_in_changes(now);
+        if (!identified_ || !objects_known_ || in_flight_) {
+            return std::nullopt;
+        }
+        if (audit_due_ && *audit_due_ <= now) {
+            audit(now);
+        }
+        if (!applied_ || lacks_.everything) {
+            begin_full_state(now);
+        } else if (lacks_.since) {
+            begin_delta();
+        } else {
+            return std::nullopt;
+        }
     }
-    if (!desired_) {
-        evaluate();
+    v1::StateMessage part = outgoing_->next_part();
+    if (outgoing_->is_done()) {
+        outgoing_.reset();
     }
-    if (applied_ && (applied_->desired == desired_ || *applied_->desired == *desired_)) {
-        return std::nullopt;
-    }
-    in_flight_ = Versioned{++last_version_, desired_};
-    return applied_ ? delta(*in_flight_) : full_state(*in_flight_);
+    return part;
 }
 
-v1::StateMessage StateSession::full_state(const Versioned& to) const {
-    v1::StateMessage message;
-    v1::FullState& full = *message.mutable_full();
-    full.mutable_version()->set_source(source_);
-    full.mutable_version()->set_version(to.version);
-    for (const auto& [key, service] : to.desired->services) {
-        *full.add_services() = rpc::to_proto(service);
+std::optional<StateSession::Time> StateSession::due() const {
+    auto due = coalescer_.due();
+    if (audit_due_ && identified_ && !in_flight_) {
+        due = due ? std::min(*due, *audit_due_) : *audit_due_;
     }
-    *full.mutable_node_port_addresses() = rpc::to_proto(to.desired->node_port_addresses);
-    return message;
+    return due;
 }
 
-v1::StateMessage StateSession::delta(const Versioned& to) const {
-    const Changes changes = diff(*applied_->desired, *to.desired);
-    v1::StateMessage message;
-    v1::StateDelta& delta = *message.mutable_delta();
-    delta.mutable_base()->set_source(source_);
-    delta.mutable_base()->set_version(applied_->version);
-    delta.mutable_version()->set_source(source_);
-    delta.mutable_version()->set_version(to.version);
-    for (const model::Service& service : changes.upsert) {
-        *delta.add_upsert() = rpc::to_proto(service);
+// Both sides are doubted: our own state is worked out anew, and the gateway is sent all of it and answers what was different.
+void StateSession::audit(Time now) {
+    audit_due_ = now + audit_period_;
+    const std::vector<model::ServiceKey> differing = engine_.audit();
+    counters_.audit_differences += differing.size();
+    for (const model::ServiceKey& key : differing) {
+        say(LogLine::Level::Warning, "audit: service " + key.to_string() + " was worked out wrongly before, and is right now");
     }
-    for (const model::ServiceKey& key : changes.remove) {
-        *delta.add_remove() = rpc::to_proto(key);
-    }
-    if (changes.node_port_addresses) {
-        *delta.mutable_node_port_addresses() = rpc::to_proto(*changes.node_port_addresses);
-    }
-    return message;
+    lacks_.keys.insert(differing.begin(), differing.end());
+    lacks_.everything = true;
 }
 
-Status StateSession::on_applied(const v1::Applied& answer) {
-    if (!in_flight_ || answer.version().source() != source_ || answer.version().version() != in_flight_->version) {
+void StateSession::begin_full_state(Time now) {
+    in_flight_ = Flight{.version = ++last_version_,
+                        .full = true,
+                        .audit = applied_.has_value(),
+                        .carries = std::exchange(lacks_, {}),
+                        .services = engine_.desired().size()};
+    // Should the stream break, nothing short of everything makes up for this.
+    in_flight_->carries.everything = true;
+    in_flight_->carries.since = in_flight_->carries.since.value_or(now);
+    OutgoingState::Content content{.services = {}, .removed = {}, .node_port_addresses = engine_.node_port_addresses()};
+    content.services.reserve(engine_.desired().size());
+    for (const auto& [key, service] : engine_.desired()) {
+        content.services.push_back(service);
+    }
+    outgoing_.emplace(OutgoingState::Name{.source = source_, .version = last_version_, .base = std::nullopt}, std::move(content));
+    ++counters_.full_states;
+}
+
+void StateSession::begin_delta() {
+    in_flight_ = Flight{.version = ++last_version_,
+                        .full = false,
+                        .audit = false,
+                        .carries = std::exchange(lacks_, {}),
+                        .services = engine_.desired().size()};
+    OutgoingState::Content content;
+    for (const model::ServiceKey& key : in_flight_->carries.keys) {
+        const auto service = engine_.desired().find(key);
+        if (service != engine_.desired().end()) {
+            content.services.push_back(service->second);
+        } else {
+            content.removed.push_back(key);
+        }
+    }
+    if (in_flight_->carries.node_port_addresses) {
+        content.node_port_addresses = engine_.node_port_addresses();
+    }
+    outgoing_.emplace(OutgoingState::Name{.source = source_, .version = last_version_, .base = applied_}, std::move(content));
+    ++counters_.deltas;
+}
+
+Status StateSession::on_applied(const v1::Applied& answer, Time now) {
+    if (!awaits_answer() || answer.version().source() != source_ || answer.version().version() != in_flight_->version) {
         return fail(Errc::Internal, "the gateway says that it applied version " + std::to_string(answer.version().version()) + " of \"" +
                                         answer.version().source() + "\", which was not sent to it now");
     }
-    applied_ = std::exchange(in_flight_, std::nullopt);
-    say(LogLine::Level::Info, "applied version " + std::to_string(applied_->version) + " in " + std::to_string(answer.apply_us()) +
-                                  " us: " + std::to_string(answer.services_size()) + " service ports changed, " +
-                                  std::to_string(applied_->desired->services.size()) + " in all");
-    for (const v1::ServiceResult& result : answer.services()) {
-        note_result(result);
+    const Flight flight = *std::exchange(in_flight_, std::nullopt);
+    arrived(flight, now);
+    // What a gateway missed while it was away is not the fault of the way to it.
+    counters_.apply_latency.observe(now - std::max(*flight.carries.since, identified_at_));
+    say(flight.full ? LogLine::Level::Info : LogLine::Level::Debug,
+        "applied version " + std::to_string(flight.version) + " in " + std::to_string(answer.apply_us()) +
+            " us: " + std::to_string(answer.services_size()) + " service ports changed, " + std::to_string(flight.services) + " in all");
+    if (flight.audit) {
+        count_differences(answer, flight);
     }
+    note_results(answer, flight);
     return {};
 }
 
-// A refusal is said once for each reason: a gateway repeats it with every message that touches the service port.
-void StateSession::note_result(const v1::ServiceResult& result) {
-    const std::string name = rpc::text_of(result.key());
-    if (result.outcome() == v1::ServiceResult::OUTCOME_REFUSED) {
-        const auto [known, added] = refused_.try_emplace(name, result.why());
-        if (added || std::exchange(known->second, result.why()) != result.why()) {
-            say(LogLine::Level::Warning, "refused service " + name + ": " + result.why());
-        }
-    } else if (refused_.erase(name) > 0 && result.outcome() == v1::ServiceResult::OUTCOME_APPLIED) {
-        say(LogLine::Level::Info, "service " + name + " is applied now");
+void StateSession::arrived(const Flight& flight, Time now) {
+    applied_ = flight.version;
+    applied_at_ = now;
+    counters_.services = flight.services;
+    if (flight.full) {
+        audit_due_ = now + audit_period_;
     }
+}
+
+// A full state says again what the gateway should have: what it changed in spite of that was different there. What was new in it, and what
+// the gateway does not take anyway, is no difference.
+void StateSession::count_differences(const v1::Applied& answer, const Flight& flight) {
+    uint64_t differences = 0;
+    for (const v1::ServiceResult& result : answer.services()) {
+        const auto key = rpc::from_proto(result.key());
+        if (!key || result.outcome() == v1::ServiceResult::OUTCOME_REFUSED || flight.carries.keys.contains(*key)) {
+            continue;
+        }
+        ++differences;
+        say(LogLine::Level::Warning, "audit: service " + key->to_string() + " was different at the gateway, and is repaired");
+    }
+    counters_.audit_differences += differences;
+    say(LogLine::Level::Info, "audit: " + std::to_string(flight.services) + " service ports compared, " + std::to_string(differences) +
+                                  " were different at the gateway");
+}
+
+void StateSession::note_results(const v1::Applied& answer, const Flight& flight) {
+    std::set<model::ServiceKey> refused_now;
+    for (const v1::ServiceResult& result : answer.services()) {
+        auto key = rpc::from_proto(result.key());
+        if (!key) {
+            say(LogLine::Level::Warning, "refused service " + rpc::text_of(result.key()) + ": " + result.why());
+            continue;
+        }
+        if (result.outcome() == v1::ServiceResult::OUTCOME_REFUSED) {
+            note_refusal(*key, result.why());
+            refused_now.insert(std::move(*key));
+        } else if (result.outcome() == v1::ServiceResult::OUTCOME_REMOVED) {
+            programmed_.erase(*key);
+        } else if (observer_ != nullptr && programmed_.insert(*key).second) {
+            observer_->on_programmed(gateway_name(), *key);
+        }
+    }
+    // A full state's answer names all that is refused, a delta's what the delta touched.
+    std::erase_if(refused_, [&](const auto& refusal) {
+        const model::ServiceKey& key = refusal.first;
+        if (refused_now.contains(key) || !(flight.full || flight.carries.keys.contains(key))) {
+            return false;
+        }
+        if (engine_.desired().contains(key)) {
+            say(LogLine::Level::Info, "service " + key.to_string() + " is applied now");
+        }
+        return true;
+    });
+}
+
+// A refusal is said once for each reason: a gateway repeats it with every message that touches the service port.
+void StateSession::note_refusal(const model::ServiceKey& key, const std::string& why) {
+    std::string& known = refused_[key];
+    if (known == why) {
+        return;
+    }
+    known = why;
+    programmed_.erase(key);
+    say(LogLine::Level::Warning, "refused service " + key.to_string() + ": " + why);
+    if (observer_ != nullptr) {
+        observer_->on_refused(gateway_name(), key, reason_in(why), why);
+    }
+}
+
+const std::string& StateSession::gateway_name() const {
+    static const std::string unknown;
+    return identity_ ? identity_->gateway_name : unknown;
 }
 
 std::vector<LogLine> StateSession::take_log() {
     return std::exchange(log_, {});
+}
+
+void StateSession::describe(GatewayStatus& status, Time now) const {
+    const auto age = [now](Time since) { return std::chrono::duration_cast<std::chrono::milliseconds>(now - since); };
+    status.name = gateway_name();
+    status.connected = identified_;
+    status.desired_version = last_version_ + (lacks_.since ? 1 : 0);
+    status.applied_version = applied_.value_or(0);
+    std::optional<Time> oldest = coalescer_.oldest();
+    for (const auto& since :
+         {lacks_.since, in_flight_ ? in_flight_->carries.since : std::nullopt, unanswered_ ? unanswered_->carries.since : std::nullopt}) {
+        oldest = since ? std::min(oldest.value_or(*since), *since) : oldest;
+    }
+    status.lag = oldest ? age(*oldest) : std::chrono::milliseconds(0);
+    status.applied_age = applied_at_ ? std::optional(age(*applied_at_)) : std::nullopt;
+    status.changes_waiting = pending_.services.size() + pending_.slices.size() + pending_.nodes.size();
+    status.services = counters_.services;
+    status.refused = refused_.size();
+    status.full_states = counters_.full_states;
+    status.deltas = counters_.deltas;
+    status.audit_differences = counters_.audit_differences;
+    status.apply_latency = counters_.apply_latency;
 }
 
 }  // namespace penstock::sync

@@ -1,32 +1,40 @@
-// The control plane's side of the state stream with one gateway, as a machine without I/O or threads: events go in, the message to send
-// and lines for the log come out. It lives as long as the process, over any number of streams, and so knows what the gateway has.
+// The control plane's side of the state stream with one gateway, as a machine without I/O, clock or threads: events go in, the message to
+// send and lines for the log come out. It lives as long as the process, over any number of streams, and so knows what the gateway has.
 //
-//     stream opened -> identity -> [evaluate] -> full state, or delta, or nothing where the gateway has it already
-//                         ^            |
-//     objects changed ----+            v
-//     identity changed ---+     applied: the base of the next delta
+//     changes -> [coalescer] -> engine -> dirty keys -> delta ---.
+//     identity ---------------> engine -> dirty keys -> delta ---+--> parts, one version at a time --> applied: the base of the next one
+//     what the gateway has is not known, or audit -> full state -'
 //
-// One message is under way at a time: whatever changes meanwhile is one difference afterwards.
+// Nothing here walks the world for one change: of what the gateway lacks, only the keys are kept. Whatever changes while a version is under
+// way becomes one difference afterwards.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "control/kube/objects.hpp"
+#include "control/kube/changes.hpp"
 #include "control/model/desired.hpp"
-#include "control/semantics/semantics.hpp"
-#include "control/sync/once.hpp"
+#include "control/semantics/engine.hpp"
+#include "control/sync/coalescer.hpp"
+#include "control/sync/observer.hpp"
+#include "control/sync/outgoing_state.hpp"
+#include "control/sync/status.hpp"
 #include "dataplane/base/result.hpp"
 #include "penstock/v1/config.pb.h"
 
 namespace penstock::sync {
 
+inline constexpr std::chrono::minutes kAuditPeriodDefault{30};
+// Keys that a gateway lacks while it is away, beyond as many as there are: from then on it is cheaper to send everything than to remember.
+inline constexpr size_t kDirtyFloor = 10'000;
+
 struct LogLine {
-    enum class Level : uint8_t { Info, Warning };
+    enum class Level : uint8_t { Debug, Info, Warning };
     Level level = Level::Info;
     std::string text;
     bool operator==(const LogLine&) const = default;
@@ -34,11 +42,20 @@ struct LogLine {
 
 class StateSession {
  public:
-    // `source` is unique to this process: versions are counted within it (v1::StateVersion).
-    StateSession(std::string source, semantics::Policy policy) : source_(std::move(source)), policy_(std::move(policy)) {}
+    using Time = std::chrono::steady_clock::time_point;
 
-    // Not null. Before the first call nothing is sent: what is not known yet must not be withdrawn (GEN-012).
-    void on_objects(std::shared_ptr<const kube::ObjectSet> objects);
+    struct Settings {
+        std::string source;  // unique to this process: versions are counted within it (v1::StateVersion)
+        semantics::Policy policy;
+        std::chrono::milliseconds coalesce = kCoalesceDefault;
+        std::chrono::seconds audit_period = kAuditPeriodDefault;
+    };
+    // `observer` may be null; else it outlives this.
+    explicit StateSession(Settings settings, Observer* observer = nullptr);
+
+    // Before the first call nothing is sent: what is not known yet must not be withdrawn (GEN-012). The first one brings all objects; no
+    // changes at all are a statement too.
+    void on_changes(kube::Changes changes, Time now);
 
     void on_stream_opened();
     void on_stream_ended();
@@ -46,40 +63,80 @@ class StateSession {
     void on_refused_stream();
 
     // An error is a gateway that does not speak this protocol; the stream is of no use then.
-    [[nodiscard]] Status on_identity(const v1::Identity& identity);
-    [[nodiscard]] Status on_applied(const v1::Applied& applied);
+    [[nodiscard]] Status on_identity(const v1::Identity& identity, Time now);
+    [[nodiscard]] Status on_applied(const v1::Applied& applied, Time now);
 
-    // What to send now; nullopt where there is nothing, or an answer is waited for.
-    [[nodiscard]] std::optional<v1::StateMessage> next();
-    [[nodiscard]] bool awaits_answer() const noexcept { return in_flight_.has_value(); }
+    // Works in the changes that are due. For while there is nobody to send to: next() does it by itself.
+    void work_in_changes(Time now);
+    // What to send now: a state, or the next part of one. nullopt where there is nothing, or an answer is waited for.
+    [[nodiscard]] std::optional<v1::StateMessage> next(Time now);
+    // When next() has something to do even if nothing happens; nullopt: never.
+    [[nodiscard]] std::optional<Time> due() const;
+    // All parts are sent.
+    [[nodiscard]] bool awaits_answer() const noexcept { return in_flight_ && !outgoing_; }
 
     // Lines since the last call.
     [[nodiscard]] std::vector<LogLine> take_log();
+    // Fills in what the session knows.
+    void describe(GatewayStatus& status, Time now) const;
 
  private:
-    struct Versioned {
+    // What the gateway was not told yet.
+    struct Lacks {
+        std::set<model::ServiceKey> keys;
+        bool node_port_addresses = false;
+        bool everything = false;    // the rest does not count then
+        std::optional<Time> since;  // the oldest change in it was heard; nullopt: it lacks nothing
+        void add(const Lacks& other);
+    };
+    // A version on its way.
+    struct Flight {
         uint64_t version = 0;
-        std::shared_ptr<const model::Desired> desired;
+        bool full = false;
+        bool audit = false;     // full, sent to a gateway that should have it already
+        Lacks carries;          // what is new in it for the gateway
+        uint64_t services = 0;  // service ports in the state
     };
 
-    void evaluate();
-    [[nodiscard]] v1::StateMessage full_state(const Versioned& to) const;
-    [[nodiscard]] v1::StateMessage delta(const Versioned& to) const;
-    void note_result(const v1::ServiceResult& result);
+    void absorb(const semantics::Step& step, Time heard);
+    void audit(Time now);
+    void begin_full_state(Time now);
+    void begin_delta();
+    // The gateway has it.
+    void arrived(const Flight& flight, Time now);
+    // It did not arrive: the gateway still lacks what it carried.
+    void forget_unanswered();
+    void note_results(const v1::Applied& answer, const Flight& flight);
+    void note_refusal(const model::ServiceKey& key, const std::string& why);
+    void count_differences(const v1::Applied& answer, const Flight& flight);
+    [[nodiscard]] const std::string& gateway_name() const;
     void say(LogLine::Level level, std::string text) { log_.push_back({level, std::move(text)}); }
 
-    std::string source_;
-    semantics::Policy policy_;
-    std::shared_ptr<const kube::ObjectSet> objects_;
-    std::optional<model::GatewayIdentity> identity_;  // of the stream that is open
-    std::shared_ptr<const model::Desired> desired_;   // null: to be evaluated
-    std::optional<model::GatewayIdentity> evaluated_for_;
+    const std::string source_;
+    const std::chrono::seconds audit_period_;
+    Observer* const observer_;
+    semantics::Engine engine_;
+
+    kube::Changes pending_;
+    Coalescer coalescer_;
+    bool objects_known_ = false;
+
+    std::optional<model::GatewayIdentity> identity_;  // the newest one
+    bool identified_ = false;                         // on the stream that is open
+    Time identified_at_{};
+
     uint64_t last_version_ = 0;
-    std::optional<Versioned> in_flight_;
-    std::optional<Versioned> unanswered_;  // was in flight when its stream ended: the gateway may have it or not
-    std::optional<Versioned> applied_;     // what the gateway has from us
-    Once<semantics::ObjectNotice> notices_;
-    std::map<std::string, std::string> refused_;  // service port -> why
+    std::optional<uint64_t> applied_;        // what the gateway has from us; `lacks_` is relative to it
+    Lacks lacks_;                            // and to `in_flight_`, where there is one
+    std::optional<Flight> in_flight_;        // not answered yet
+    std::optional<OutgoingState> outgoing_;  // of in_flight_: the parts that are not sent yet
+    std::optional<Flight> unanswered_;       // was in flight when its stream ended: the gateway may have it or not
+
+    std::optional<Time> audit_due_;
+    std::map<model::ServiceKey, std::string> refused_;  // and why
+    std::set<model::ServiceKey> programmed_;            // told to the observer
+    GatewayStatus counters_;                            // those of its fields that only grow
+    std::optional<Time> applied_at_;
     std::vector<LogLine> log_;
 };
 

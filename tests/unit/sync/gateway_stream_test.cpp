@@ -8,76 +8,109 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "penstock/v1/config.grpc.pb.h"
 #include "tests/support/thread_sanitizer.hpp"
 #include "tests/unit/manifest/temporary_folder.hpp"
+#include "tests/unit/sync/model_gateway.hpp"
+#include "tests/unit/sync/objects.hpp"
 
 namespace penstock::sync {
 namespace {
 
 using namespace std::chrono_literals;
 
-// Applies everything and remembers it.
+// Applies everything, over any number of streams, and remembers it for as long as it lives.
 class FakeGateway final : public v1::GatewayConfig::Service {
  public:
     explicit FakeGateway(const std::string& target) {
         grpc::ServerBuilder builder;
         builder.AddListeningPort(target, grpc::InsecureServerCredentials());
         builder.RegisterService(this);
+        // How long the synchronous server may take to notice that it is shut down: ten seconds otherwise.
+        builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, 50);
         server_ = builder.BuildAndStart();
     }
-    ~FakeGateway() override { server_->Shutdown(std::chrono::system_clock::now()); }
+    ~FakeGateway() override {
+        release();
+        server_->Shutdown(std::chrono::system_clock::now());
+    }
+
+    template <typename Read>
+    auto read(const Read& read) {
+        const std::lock_guard lock(mutex_);
+        return read(model_);
+    }
 
     grpc::Status SyncState(grpc::ServerContext*, grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>* stream) override {
         v1::GatewayMessage hello;
-        hello.mutable_identity()->set_gateway_name("edge-1");
-        hello.mutable_identity()->set_mode(v1::Identity::MODE_EXTERNAL);
+        *hello.mutable_identity() = read([](const test::ModelGateway& model) { return model.identity(); });
         stream->Write(hello);
         v1::StateMessage message;
-        while (stream->Read(&message)) {
-            v1::GatewayMessage answer;
-            *answer.mutable_applied()->mutable_version() = message.has_full() ? message.full().version() : message.delta().version();
-            {
-                const std::lock_guard lock(mutex_);
-                received_.push_back(message);
-            }
+        while (wait_until_released() && stream->Read(&message)) {
+            std::unique_lock lock(mutex_);
+            const auto applied = model_.take(message);
             changed_.notify_all();
-            stream->Write(answer);
+            lock.unlock();
+            if (!applied) {
+                return {grpc::StatusCode::FAILED_PRECONDITION, applied.error().what};
+            }
+            if (*applied) {
+                v1::GatewayMessage answer;
+                *answer.mutable_applied() = **applied;
+                stream->Write(answer);
+            }
         }
-        {
-            const std::lock_guard lock(mutex_);
-            ++ended_streams_;
-        }
+        const std::lock_guard lock(mutex_);
+        model_.drop_parts();
+        ++ended_streams_;
         changed_.notify_all();
         return grpc::Status::OK;
     }
 
-    // The n-th message (from 1) that arrived; nullopt after 5 s.
-    std::optional<v1::StateMessage> message(size_t n) {
+    // Whether `condition` came to hold of what it has. Generous, because the machine may be busy.
+    bool comes_to(const std::function<bool(const test::ModelGateway&)>& condition) {
         std::unique_lock lock(mutex_);
-        return changed_.wait_for(lock, 5s, [&] { return received_.size() >= n; }) ? std::optional(received_[n - 1]) : std::nullopt;
+        return changed_.wait_for(lock, 30s, [&] { return condition(model_); });
     }
     bool stream_ends() {
         std::unique_lock lock(mutex_);
-        return changed_.wait_for(lock, 5s, [&] { return ended_streams_ > 0; });
+        return changed_.wait_for(lock, 30s, [&] { return ended_streams_ > 0; });
+    }
+    // Reads nothing until release(): what is sent to it piles up.
+    void hold() {
+        const std::lock_guard lock(mutex_);
+        held_ = true;
+    }
+    void release() {
+        const std::lock_guard lock(mutex_);
+        held_ = false;
+        changed_.notify_all();
     }
 
  private:
+    bool wait_until_released() {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return !held_; });
+        return true;
+    }
+
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::vector<v1::StateMessage> received_;
+    test::ModelGateway model_;
     int ended_streams_ = 0;
+    bool held_ = false;
     std::unique_ptr<grpc::Server> server_;
 };
 
-std::shared_ptr<const kube::ObjectSet> one_service(const std::string& address) {
-    auto objects = std::make_shared<kube::ObjectSet>();
-    objects->services[{"default", "web"}] = {.meta = {.namespace_name = "default", .name = "web"},
-                                             .cluster_ip = "10.96.0.1",
-                                             .external_ips = {address},
-                                             .ports = {{.name = "http", .port = 80, .target_port = "80"}}};
-    return objects;
+bool serves(const test::ModelGateway& gateway, const std::string& address) {
+    return gateway.services.size() == 1 && gateway.services.begin()->second.frontends_size() == 1 &&
+           gateway.services.begin()->second.frontends(0).address() == address;
+}
+
+kube::Changes web_at(const std::string& address) {
+    return test::changes_of({test::service_at("web", address)});
 }
 
 class GatewayStreamTest : public testing::Test {
@@ -87,52 +120,125 @@ class GatewayStreamTest : public testing::Test {
             GTEST_SKIP() << test::kGrpcHidesItsLocks;
         }
     }
-    GatewayStreamTest() { policy_.allowed_external_cidrs = {Prefix::parse("80.0.0.0/8").value()}; }
+    static StateSession::Settings settings() { return {.source = "me", .policy = test::sync_policy()}; }
+    client::Target target(const std::string& name = "gateway") const { return {"unix:" + (disk_.path() / (name + ".sock")).string()}; }
+    // Of a state that fills several parts.
+    static kube::Changes many() {
+        kube::Changes changes;
+        for (int i = 0; i < 100; ++i) {
+            std::vector<std::string> addresses;
+            for (int j = 0; j < 1'000; ++j) {
+                addresses.push_back("10." + std::to_string(i) + "." + std::to_string(j / 250) + "." + std::to_string(1 + j % 250));
+            }
+            const std::string name = "s" + std::to_string(i);
+            changes.merge(test::changes_of({test::service_at(name, "80.0.1." + std::to_string(1 + i))},
+                                           {test::slice_of(name, name + "-1", addresses)}));
+        }
+        return changes;
+    }
 
     test::TemporaryFolder disk_;
-    client::Target target_{"unix:" + (disk_.path() / "gateway.sock").string()};
-    semantics::Policy policy_;
 };
 
 TEST_F(GatewayStreamTest, SuppliesAGatewayWithAFullStateAndThenDifferences) {
-    FakeGateway gateway(target_.text);
-    GatewayStream stream(target_, {}, "me", policy_);
-    stream.update(one_service("80.0.0.1"));
-    const auto first = gateway.message(1);
-    ASSERT_TRUE(first);
-    ASSERT_EQ(first->full().services_size(), 1);
-    EXPECT_EQ(first->full().services(0).frontends(0).address(), "80.0.0.1");
-    stream.update(one_service("80.0.0.2"));
-    const auto second = gateway.message(2);
-    ASSERT_TRUE(second);
-    EXPECT_EQ(second->delta().base().version(), 1u);
+    FakeGateway gateway(target().text);
+    GatewayStream stream(target(), {}, settings());
+    stream.update(web_at("80.0.0.1"));
+    ASSERT_TRUE(gateway.comes_to([](const auto& model) { return serves(model, "80.0.0.1"); }));
+    stream.update(web_at("80.0.0.2"));
+    ASSERT_TRUE(gateway.comes_to([](const auto& model) { return serves(model, "80.0.0.2"); }));
+    while (stream.status().applied_version != 2) {
+        std::this_thread::sleep_for(1ms);
+    }
+    const GatewayStatus status = stream.status();
+    EXPECT_EQ(status.target, target().text);
+    EXPECT_EQ(status.name, "edge-1");
+    EXPECT_TRUE(status.connected);
+    EXPECT_EQ(status.last_error, "");
+    EXPECT_EQ(status.full_states, 1u);
+    EXPECT_EQ(status.deltas, 1u);
+    EXPECT_EQ(status.services, 1u);
+    EXPECT_EQ(status.lag, 0ms);
+}
+
+TEST_F(GatewayStreamTest, ALargeStateArrivesWhole_GEN007) {
+    FakeGateway gateway(target().text);
+    GatewayStream stream(target(), {}, settings());
+    stream.update(many());
+    ASSERT_TRUE(gateway.comes_to([](const auto& model) { return model.services.size() == 100; }));
+    EXPECT_GT(gateway.read([](const auto& model) { return model.parts_of_last_state; }), 1u);
 }
 
 TEST_F(GatewayStreamTest, FindsAGatewayThatComesLaterOrComesBack) {
-    GatewayStream stream(target_, {}, "me", policy_);
-    stream.update(one_service("80.0.0.1"));
+    GatewayStream stream(target(), {}, settings());
+    stream.update(web_at("80.0.0.1"));
     for (int life = 0; life < 2; ++life) {
-        FakeGateway gateway(target_.text);
-        const auto message = gateway.message(1);
-        ASSERT_TRUE(message);
-        EXPECT_TRUE(message->has_full()) << "it says that it has nothing";
+        FakeGateway gateway(target().text);
+        EXPECT_TRUE(gateway.comes_to([](const auto& model) { return serves(model, "80.0.0.1"); })) << "it says that it has nothing";
     }
+    while (stream.status().connected) {
+        std::this_thread::sleep_for(1ms);
+    }
+    stream.update(web_at("80.0.0.2"));
+    FakeGateway gateway(target().text);
+    EXPECT_TRUE(gateway.comes_to([](const auto& model) { return serves(model, "80.0.0.2"); })) << "what changed meanwhile included";
+}
+
+TEST_F(GatewayStreamTest, AGatewayThatDoesNotReadDelaysNoOther) {
+    FakeGateway stuck(target("stuck").text);
+    FakeGateway well(target("well").text);
+    stuck.hold();
+    GatewayStream to_stuck(target("stuck"), {}, settings());
+    GatewayStream to_well(target("well"), {}, settings());
+    to_stuck.update(many());
+    to_well.update(many());
+    ASSERT_TRUE(well.comes_to([](const auto& model) { return model.services.size() == 100; }));
+    for (int i = 1; i <= 5; ++i) {
+        to_stuck.update(web_at("80.0.0." + std::to_string(i)));
+        to_well.update(web_at("80.0.0." + std::to_string(i)));
+        ASSERT_TRUE(well.comes_to([i](const auto& model) {
+            const auto web = model.services.find("default/web:http/TCP");
+            return web != model.services.end() && web->second.frontends(0).address() == "80.0.0." + std::to_string(i);
+        }));
+    }
+    EXPECT_EQ(to_stuck.status().applied_version, 0u);
+    stuck.release();
+    EXPECT_TRUE(stuck.comes_to([](const auto& model) {
+        const auto web = model.services.find("default/web:http/TCP");
+        return web != model.services.end() && web->second.frontends(0).address() == "80.0.0.5";
+    })) << "it catches up";
+    // One state was under way; all that came meanwhile is one difference.
+    EXPECT_LE(stuck.read([](const auto& model) { return model.applied.version(); }), 2u);
 }
 
 TEST_F(GatewayStreamTest, EndsItsStreamWhenItIsDestroyed) {
-    FakeGateway gateway(target_.text);
+    FakeGateway gateway(target().text);
     {
-        GatewayStream stream(target_, {}, "me", policy_);
-        stream.update(one_service("80.0.0.1"));
-        ASSERT_TRUE(gateway.message(1));
+        GatewayStream stream(target(), {}, settings());
+        stream.update(web_at("80.0.0.1"));
+        ASSERT_TRUE(gateway.comes_to([](const auto& model) { return serves(model, "80.0.0.1"); }));
     }
+    EXPECT_TRUE(gateway.stream_ends());
+}
+
+TEST_F(GatewayStreamTest, EndsAlsoWhereNobodyReadsWhatItSends) {
+    FakeGateway gateway(target().text);
+    gateway.hold();
+    {
+        GatewayStream stream(target(), {}, settings());
+        stream.update(many());
+        while (stream.status().full_states == 0) {
+            std::this_thread::sleep_for(1ms);
+        }
+    }
+    gateway.release();
     EXPECT_TRUE(gateway.stream_ends());
 }
 
 TEST_F(GatewayStreamTest, EndsAtOnceAlsoWhereNobodyIsThere) {
     const auto begin = std::chrono::steady_clock::now();
     {
-        GatewayStream stream(target_, {}, "me", policy_);
+        GatewayStream stream(target(), {}, settings());
     }
     EXPECT_LT(std::chrono::steady_clock::now() - begin, kRetryMax);
 }

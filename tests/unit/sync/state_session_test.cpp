@@ -4,55 +4,84 @@
 
 #include <algorithm>
 
+#include "tests/unit/sync/model_gateway.hpp"
+#include "tests/unit/sync/objects.hpp"
+
 namespace penstock::sync {
 namespace {
 
-kube::Service service_at(const std::string& name, const std::string& address) {
-    return {.meta = {.namespace_name = "default", .name = name},
-            .cluster_ip = "10.96.0.1",
-            .external_ips = {address},
-            .ports = {{.name = "http", .port = 80, .target_port = "80"}}};
-}
+using namespace std::chrono_literals;
+using test::changes_of;
+using test::service_at;
+using test::slice_of;
+using test::without_service;
+using Time = StateSession::Time;
 
-std::shared_ptr<kube::ObjectSet> objects_with(const std::vector<kube::Service>& services) {
-    auto objects = std::make_shared<kube::ObjectSet>();
-    for (const kube::Service& service : services) {
-        objects->services[{"default", service.meta.name}] = service;
+// Lines about what was told: "+ edge-1 default/a ExternalIPNotAllowed".
+class Listener final : public Observer {
+ public:
+    void on_notice_appeared(const std::string& gateway, const semantics::ObjectNotice& about) override {
+        told.push_back("+ " + gateway + " " + about.object.name + " " + about.notice.reason);
     }
-    return objects;
-}
+    void on_notice_gone(const std::string& gateway, const semantics::ObjectNotice& about) override {
+        told.push_back("- " + gateway + " " + about.object.name + " " + about.notice.reason);
+    }
+    void on_refused(const std::string& gateway, const model::ServiceKey& key, const std::string& reason, const std::string&) override {
+        told.push_back("refused " + gateway + " " + key.to_string() + " " + reason);
+    }
+    void on_programmed(const std::string& gateway, const model::ServiceKey& key) override {
+        told.push_back("programmed " + gateway + " " + key.to_string());
+    }
+    std::vector<std::string> take() { return std::exchange(told, {}); }
 
-v1::Identity identity(const std::string& applied_source = "", uint64_t applied_version = 0) {
-    v1::Identity message;
-    message.set_gateway_name("edge-1");
-    message.set_mode(v1::Identity::MODE_NODE);
-    message.set_node_name("edge-1");
-    message.set_applied_source(applied_source);
-    message.set_applied_version(applied_version);
-    return message;
-}
+ private:
+    std::vector<std::string> told;
+};
 
 class StateSessionTest : public testing::Test {
  protected:
-    StateSessionTest() { policy_.allowed_external_cidrs = {Prefix::parse("80.0.0.0/8").value()}; }
-
-    void open(const v1::Identity& message = identity()) {
+    // Long enough after the last change for every window to be over.
+    void changes(kube::Changes heard) {
+        now_ += 10s;
+        session_.on_changes(std::move(heard), now_);
+        now_ += kSettle;
+    }
+    void open() {
         session_.on_stream_opened();
-        ASSERT_TRUE(session_.on_identity(message));
+        ASSERT_TRUE(session_.on_identity(gateway_.identity(), now_));
     }
-    // Answers what was sent last as a gateway does that applies all.
-    void answer(const v1::StateMessage& sent, const std::vector<v1::ServiceResult>& results = {}) {
-        v1::Applied applied;
-        *applied.mutable_version() = sent.has_full() ? sent.full().version() : sent.delta().version();
-        for (const auto& result : results) {
-            *applied.add_services() = result;
-        }
-        ASSERT_TRUE(session_.on_applied(applied));
+    void lose_stream() {
+        session_.on_stream_ended();
+        gateway_.drop_parts();
     }
+    // The next state whole: the first of its parts where there are several. Not answered.
     v1::StateMessage sent() {
-        auto message = session_.next();
+        auto message = session_.next(now_);
         EXPECT_TRUE(message);
         return message.value_or(v1::StateMessage());
+    }
+    void answer(const v1::StateMessage& message) {
+        auto applied = gateway_.take(message);
+        ASSERT_TRUE(applied) << applied.error().what;
+        ASSERT_TRUE(*applied) << "more parts are awaited";
+        ASSERT_TRUE(session_.on_applied(**applied, now_));
+    }
+    // Until the session has nothing more to say.
+    void settle() {
+        while (auto message = session_.next(now_)) {
+            auto applied = gateway_.take(*message);
+            ASSERT_TRUE(applied) << applied.error().what;
+            if (*applied) {
+                ASSERT_TRUE(session_.on_applied(**applied, now_));
+            }
+        }
+    }
+    void start_with(kube::Changes heard) {
+        changes(std::move(heard));
+        open();
+        settle();
+        listener_.take();
+        (void)session_.take_log();
     }
     // Lines of the log since the last call that contain `text`.
     size_t said(const std::string& text) {
@@ -60,115 +89,190 @@ class StateSessionTest : public testing::Test {
         return static_cast<size_t>(
             std::count_if(lines.begin(), lines.end(), [&](const LogLine& line) { return line.text.find(text) != std::string::npos; }));
     }
+    GatewayStatus status() const {
+        GatewayStatus filled;
+        session_.describe(filled, now_);
+        return filled;
+    }
 
-    semantics::Policy policy_;
-    StateSession session_{"me", [this] {
-                              semantics::Policy policy;
-                              policy.allowed_external_cidrs = {Prefix::parse("80.0.0.0/8").value()};
-                              return policy;
-                          }()};
+    Time now_{1h};
+    Listener listener_;
+    test::ModelGateway gateway_;
+    StateSession session_{{.source = "me", .policy = test::sync_policy(), .audit_period = 30min}, &listener_};
 };
 
 TEST_F(StateSessionTest, SendsNothingBeforeObjectsAreKnown_GEN012) {
     open();
-    EXPECT_FALSE(session_.next());
-    session_.on_objects(objects_with({}));
-    EXPECT_TRUE(session_.next()) << "an empty folder is a statement";
+    EXPECT_FALSE(session_.next(now_));
+    changes({});
+    EXPECT_TRUE(session_.next(now_)) << "an empty folder is a statement";
 }
 
 TEST_F(StateSessionTest, SendsNothingBeforeTheGatewaySaysWhoItIs) {
-    session_.on_objects(objects_with({service_at("a", "80.0.0.1")}));
+    changes(changes_of({service_at("a", "80.0.0.1")}));
     session_.on_stream_opened();
-    EXPECT_FALSE(session_.next());
+    EXPECT_FALSE(session_.next(now_));
 }
 
 TEST_F(StateSessionTest, SendsAFullStateThenDifferences) {
-    session_.on_objects(objects_with({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2")}));
+    changes(changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2"), service_at("d", "80.0.0.9")}));
     open();
     const auto first = sent();
     ASSERT_TRUE(first.has_full());
     EXPECT_EQ(first.full().version().source(), "me");
     EXPECT_EQ(first.full().version().version(), 1u);
-    EXPECT_EQ(first.full().services_size(), 2);
+    EXPECT_EQ(first.full().services_size(), 3);
     EXPECT_TRUE(first.full().has_node_port_addresses());
     answer(first);
 
-    session_.on_objects(objects_with({service_at("b", "80.0.0.3"), service_at("c", "80.0.0.4")}));
+    auto second_changes = changes_of({service_at("b", "80.0.0.3"), service_at("c", "80.0.0.4")});
+    second_changes.merge(without_service("a"));
+    changes(std::move(second_changes));
     const auto second = sent();
     ASSERT_TRUE(second.has_delta());
     EXPECT_EQ(second.delta().base().version(), 1u);
     EXPECT_EQ(second.delta().base().source(), "me");
     EXPECT_EQ(second.delta().version().version(), 2u);
-    EXPECT_EQ(second.delta().upsert_size(), 2);
+    EXPECT_EQ(second.delta().upsert_size(), 2) << "d stays as it is";
     ASSERT_EQ(second.delta().remove_size(), 1);
     EXPECT_EQ(second.delta().remove(0).name(), "a");
     EXPECT_FALSE(second.delta().has_node_port_addresses());
 }
 
 TEST_F(StateSessionTest, ObjectsThatMeanTheSameSendNothing_ANNG6) {
-    session_.on_objects(objects_with({service_at("a", "80.0.0.1")}));
-    open();
-    answer(sent());
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
     auto relabelled = service_at("a", "80.0.0.1");
     relabelled.meta.labels["colour"] = "red";
-    session_.on_objects(objects_with({relabelled}));
-    EXPECT_FALSE(session_.next());
+    changes(changes_of({relabelled}));
+    EXPECT_FALSE(session_.next(now_));
+    EXPECT_EQ(status().lag.count(), 0);
+}
+
+TEST_F(StateSessionTest, AnEndpointThatMovesToAnotherSliceIsNeverMissing_GEN008) {
+    start_with(changes_of({service_at("a", "80.0.0.1")}, {slice_of("a", "a-1", {"10.0.0.1"}), slice_of("a", "a-2", {})}));
+    now_ += 10s;
+    session_.on_changes(changes_of({}, {slice_of("a", "a-1", {})}), now_);
+    EXPECT_FALSE(session_.next(now_)) << "the other half may be on its way";
+    now_ += 1ms;
+    session_.on_changes(changes_of({}, {slice_of("a", "a-2", {"10.0.0.1"})}), now_);
+    EXPECT_EQ(session_.due(), now_ + kSettle);
+    now_ += kSettle;
+    EXPECT_FALSE(session_.next(now_)) << "together they change nothing";
+}
+
+TEST_F(StateSessionTest, AStormIsMergedIntoPortions_GEN008) {
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
+    now_ += 10s;
+    int states = 0;
+    for (int i = 0; i < 1'000; ++i) {
+        now_ += 1ms;
+        session_.on_changes(changes_of({service_at("a", "80.0." + std::to_string(i / 250) + "." + std::to_string(1 + i % 250))}), now_);
+        if (const auto message = session_.next(now_)) {
+            ++states;
+            answer(*message);
+        }
+    }
+    EXPECT_GE(states, 15);
+    EXPECT_LE(states, 25) << "one in 50 ms";
 }
 
 TEST_F(StateSessionTest, ChangesWhileAnAnswerIsAwaitedBecomeOneDifference) {
-    session_.on_objects(objects_with({service_at("a", "80.0.0.1")}));
+    changes(changes_of({service_at("a", "80.0.0.1")}));
     open();
     const auto first = sent();
-    session_.on_objects(objects_with({service_at("a", "80.0.0.2")}));
-    EXPECT_FALSE(session_.next());
-    session_.on_objects(objects_with({service_at("a", "80.0.0.3")}));
-    EXPECT_FALSE(session_.next());
+    changes(changes_of({service_at("a", "80.0.0.2")}));
+    EXPECT_FALSE(session_.next(now_));
+    changes(changes_of({service_at("a", "80.0.0.3")}));
+    EXPECT_FALSE(session_.next(now_));
     answer(first);
     const auto second = sent();
     ASSERT_EQ(second.delta().upsert_size(), 1);
     EXPECT_EQ(second.delta().upsert(0).frontends(0).address(), "80.0.0.3");
     answer(second);
-    EXPECT_FALSE(session_.next());
+    EXPECT_FALSE(session_.next(now_));
 }
 
 TEST_F(StateSessionTest, AReconnectedGatewayThatHasItAllIsLeftAlone) {
-    session_.on_objects(objects_with({service_at("a", "80.0.0.1")}));
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
+    lose_stream();
     open();
-    answer(sent());
-    session_.on_stream_ended();
-    open(identity("me", 1));
-    EXPECT_FALSE(session_.next());
-    session_.on_objects(objects_with({service_at("a", "80.0.0.2")}));
+    EXPECT_FALSE(session_.next(now_));
+    changes(changes_of({service_at("a", "80.0.0.2")}));
     EXPECT_TRUE(sent().has_delta());
 }
 
 TEST_F(StateSessionTest, AReconnectedGatewayThatMissedChangesGetsTheDifference) {
-    session_.on_objects(objects_with({service_at("a", "80.0.0.1")}));
+    start_with(changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.9")}));
+    lose_stream();
+    changes(changes_of({service_at("a", "80.0.0.2")}));
+    EXPECT_FALSE(session_.next(now_)) << "nobody is there";
+    changes(without_service("b"));
+    EXPECT_FALSE(session_.next(now_));
     open();
-    answer(sent());
-    session_.on_stream_ended();
-    session_.on_objects(objects_with({service_at("a", "80.0.0.2")}));
-    EXPECT_FALSE(session_.next()) << "nobody is there";
-    open(identity("me", 1));
-    EXPECT_EQ(sent().delta().base().version(), 1u);
+    const auto message = sent();
+    EXPECT_EQ(message.delta().base().version(), 1u);
+    EXPECT_EQ(message.delta().upsert_size(), 1);
+    EXPECT_EQ(message.delta().remove_size(), 1);
+}
+
+TEST_F(StateSessionTest, AGatewayThatWasAwayForLongCostsBoundedMemoryAndGetsAFullState) {
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
+    lose_stream();
+    for (size_t i = 0; i <= kDirtyFloor / 1'000; ++i) {
+        kube::Changes come;
+        kube::Changes go;
+        for (size_t j = 0; j < 1'001; ++j) {
+            const std::string name = "s" + std::to_string(i * 1'001 + j);
+            come.merge(changes_of({service_at(name, "81.0.0.1")}));
+            go.merge(without_service(name));
+        }
+        changes(std::move(come));
+        session_.work_in_changes(now_);
+        changes(std::move(go));
+        session_.work_in_changes(now_);
+    }
+    (void)session_.take_log();
+    changes(changes_of({service_at("b", "80.0.0.2")}));
+    open();
+    const auto message = sent();
+    ASSERT_TRUE(message.has_full()) << "removing what it never had would be dearer";
+    EXPECT_EQ(message.full().services_size(), 2);
 }
 
 TEST_F(StateSessionTest, AnAnswerLostWithItsStreamIsFoundInTheNextIdentity) {
-    session_.on_objects(objects_with({service_at("a", "80.0.0.1")}));
+    changes(changes_of({service_at("a", "80.0.0.1")}));
     open();
-    EXPECT_TRUE(sent().has_full());
-    session_.on_stream_ended();
-    open(identity("me", 1));
-    EXPECT_FALSE(session_.next());
+    ASSERT_TRUE(*gateway_.take(sent()));
+    lose_stream();
+    open();
+    EXPECT_FALSE(session_.next(now_));
+    EXPECT_EQ(status().lag.count(), 0);
+    EXPECT_EQ(status().services, 1u);
+    EXPECT_EQ(session_.due(), now_ + 30min) << "it is audited like any other";
+}
+
+TEST_F(StateSessionTest, ADifferenceLostWithItsStreamIsSentAgainWithWhatCameAfter) {
+    start_with(changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2")}));
+    changes(changes_of({service_at("a", "80.0.0.3")}));
+    EXPECT_TRUE(sent().has_delta());
+    lose_stream();
+    changes(changes_of({service_at("b", "80.0.0.4")}));
+    EXPECT_GT(status().lag, 9s) << "since the first of the two";
+    open();
+    const auto message = sent();
+    EXPECT_EQ(message.delta().base().version(), 1u);
+    EXPECT_EQ(message.delta().version().version(), 3u) << "2 may have been seen";
+    EXPECT_EQ(message.delta().upsert_size(), 2);
 }
 
 TEST_F(StateSessionTest, AGatewayThatHasSomethingElseGetsAFullState) {
-    session_.on_objects(objects_with({service_at("a", "80.0.0.1")}));
-    open();
-    answer(sent());
-    for (const auto& other : {identity(), identity("somebody else", 1), identity("me", 7)}) {
-        session_.on_stream_ended();
-        open(other);
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
+    const std::vector<std::pair<std::string, uint64_t>> others{{"", 0}, {"somebody else", 1}, {"me", 77}};
+    for (const auto& [source, version] : others) {
+        lose_stream();
+        gateway_.applied.set_source(source);
+        gateway_.applied.set_version(version);
+        open();
         const auto message = sent();
         EXPECT_TRUE(message.has_full());
         answer(message);
@@ -176,69 +280,169 @@ TEST_F(StateSessionTest, AGatewayThatHasSomethingElseGetsAFullState) {
 }
 
 TEST_F(StateSessionTest, ARefusedStreamStartsAgainFromAFullState) {
-    session_.on_objects(objects_with({service_at("a", "80.0.0.1")}));
-    open();
-    answer(sent());
-    session_.on_stream_ended();
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
+    lose_stream();
     session_.on_refused_stream();
-    open(identity("me", 1));
+    changes({});
+    session_.on_stream_opened();
+    ASSERT_TRUE(session_.on_identity(gateway_.identity(), now_));
     EXPECT_TRUE(sent().has_full());
+}
+
+TEST_F(StateSessionTest, ALargeStateIsSentInPartsAndAnsweredOnce_GEN007) {
+    kube::Changes many;
+    for (int i = 0; i < 100; ++i) {
+        std::vector<std::string> addresses;
+        for (int j = 0; j < 1'000; ++j) {
+            addresses.push_back("10." + std::to_string(i) + "." + std::to_string(j / 250) + "." + std::to_string(1 + j % 250));
+        }
+        const std::string name = "s" + std::to_string(i);
+        many.merge(changes_of({service_at(name, "80.0.1." + std::to_string(1 + i))}, {slice_of(name, name + "-1", addresses)}));
+    }
+    changes(std::move(many));
+    open();
+    settle();
+    EXPECT_GT(gateway_.parts_of_last_state, 1u);
+    EXPECT_EQ(gateway_.services.size(), 100u);
+    EXPECT_EQ(status().full_states, 1u);
+    EXPECT_EQ(status().services, 100u);
+
+    lose_stream();
+    session_.on_refused_stream();
+    open();
+    EXPECT_TRUE(sent().full().more());
+    EXPECT_FALSE(session_.awaits_answer()) << "not all is sent";
+    lose_stream();
+    open();
+    settle();
+    EXPECT_EQ(gateway_.services.size(), 100u) << "the parts of the stream before are forgotten on both sides";
 }
 
 TEST_F(StateSessionTest, ANewIdentityIsEvaluatedAnew) {
     auto local = service_at("a", "80.0.0.1");
     local.external_traffic_policy = "Local";
-    auto objects = objects_with({local});
-    objects->slices[{"default", "a-1"}] = {.meta = {"default", "a-1", "", "", {{"kubernetes.io/service-name", "a"}}, {}},
-                                           .address_type = "IPv4",
-                                           .endpoints = {{.address = "10.0.0.1", .node_name = "edge-2"}},
-                                           .ports = {{"http", "TCP", 80}}};
-    session_.on_objects(objects);
+    gateway_.node_name = "edge-1";
+    changes(changes_of({local}, {slice_of("a", "a-1", {"10.0.0.1"}, "edge-2")}));
     open();
     const auto first = sent();
     EXPECT_EQ(first.full().services(0).sets(0).endpoints_size(), 0) << "edge-1 has none of them";
     answer(first);
-    auto renamed = identity("me", 1);
+    auto renamed = gateway_.identity();
     renamed.set_node_name("edge-2");
-    ASSERT_TRUE(session_.on_identity(renamed));
+    ASSERT_TRUE(session_.on_identity(renamed, now_));
     EXPECT_EQ(sent().delta().upsert(0).sets(0).endpoints_size(), 1);
 }
 
 TEST_F(StateSessionTest, AnAnswerToSomethingElseIsAnError) {
-    session_.on_objects(objects_with({}));
+    changes({});
     open();
     v1::Applied applied;
-    EXPECT_FALSE(session_.on_applied(applied));
+    EXPECT_FALSE(session_.on_applied(applied, now_));
     (void)sent();
     applied.mutable_version()->set_source("me");
     applied.mutable_version()->set_version(9);
-    EXPECT_FALSE(session_.on_applied(applied));
+    EXPECT_FALSE(session_.on_applied(applied, now_));
 }
 
 TEST_F(StateSessionTest, RefusalsAndNoticesAreSaidOnceAndWhenTheyAreOver_XIP006) {
-    session_.on_objects(objects_with({service_at("a", "81.0.0.1")}));
+    gateway_.refuse = [](const v1::ServiceKey& key) { return key.name() == "a" ? "no room (CapacityExceeded)" : ""; };
+    changes(changes_of({service_at("a", "81.0.0.1")}));
     open();
     const auto first = sent();
     EXPECT_EQ(said("ExternalIPNotAllowed"), 1u);
-    v1::ServiceResult refused;
-    refused.mutable_key()->set_namespace_("default");
-    refused.mutable_key()->set_name("a");
-    refused.mutable_key()->set_protocol(v1::PROTOCOL_TCP);
-    refused.set_outcome(v1::ServiceResult::OUTCOME_REFUSED);
-    refused.set_why("no room");
-    answer(first, {refused});
-    EXPECT_EQ(said("refused service default/a/TCP: no room"), 1u);
+    answer(first);
+    EXPECT_EQ(said("refused service default/a:http/TCP: no room"), 1u);
+    EXPECT_EQ(status().refused, 1u);
+    EXPECT_EQ(listener_.take(),
+              (std::vector<std::string>{"+ edge-1 a ExternalIPNotAllowed", "refused edge-1 default/a:http/TCP CapacityExceeded"}));
 
-    session_.on_objects(objects_with({service_at("a", "81.0.0.1"), service_at("b", "80.0.0.1")}));
-    answer(sent(), {refused});
-    EXPECT_EQ(said("default/a"), 0u) << "nothing about it is new";
+    auto again = service_at("a", "81.0.0.2");
+    changes(changes_of({again, service_at("b", "80.0.0.1")}));
+    settle();
+    EXPECT_EQ(said("refused"), 0u) << "nothing about it is new";
+    const auto told = listener_.take();
+    EXPECT_EQ(std::ranges::count(told, "programmed edge-1 default/b:http/TCP"), 1);
 
-    session_.on_objects(objects_with({service_at("a", "80.0.0.2"), service_at("b", "80.0.0.1")}));
-    const auto third = sent();
-    EXPECT_EQ(said("no longer: Service default/a: ExternalIPNotAllowed"), 1u);
-    refused.set_outcome(v1::ServiceResult::OUTCOME_APPLIED);
-    answer(third, {refused});
-    EXPECT_EQ(said("service default/a/TCP is applied now"), 1u);
+    gateway_.refuse = [](const v1::ServiceKey&) { return ""; };
+    changes(changes_of({service_at("a", "80.0.0.2")}));
+    settle();
+    EXPECT_EQ(status().refused, 0u);
+    EXPECT_EQ(said("service default/a:http/TCP is applied now"), 1u);
+    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"- edge-1 a ExternalIPNotAllowed", "programmed edge-1 default/a:http/TCP"}));
+}
+
+TEST_F(StateSessionTest, AConflictThatTheGatewayFindsIsToldAsOne) {
+    gateway_.refuse = [](const v1::ServiceKey&) { return "service default/a: 80.0.0.1:80/TCP belongs to service default/b"; };
+    changes(changes_of({service_at("a", "80.0.0.1")}));
+    open();
+    settle();
+    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"refused edge-1 default/a:http/TCP FrontendConflict"}));
+}
+
+TEST_F(StateSessionTest, ARefusedServiceThatIsDeletedIsNoLongerCounted) {
+    gateway_.refuse = [](const v1::ServiceKey&) { return "no room (CapacityExceeded)"; };
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
+    EXPECT_EQ(status().refused, 1u);
+    changes(without_service("a"));
+    settle();
+    EXPECT_EQ(status().refused, 0u);
+}
+
+TEST_F(StateSessionTest, TheAuditFindsAndRepairsWhatIsDifferentAtTheGateway_APISYNC021) {
+    gateway_.refuse = [](const v1::ServiceKey& key) { return key.name() == "c" ? "no room (CapacityExceeded)" : ""; };
+    start_with(changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2"), service_at("c", "80.0.0.3")}));
+    gateway_.services["default/b:http/TCP"].mutable_frontends(0)->set_port(81);  // nobody said so
+    EXPECT_FALSE(session_.next(now_));
+    EXPECT_EQ(session_.due(), now_ + 30min);
+    now_ += 30min;
+    settle();
+    EXPECT_EQ(status().audit_differences, 1u) << "what is refused again is no difference";
+    EXPECT_EQ(gateway_.services["default/b:http/TCP"].frontends(0).port(), 80u);
+    EXPECT_EQ(said("audit: service default/b:http/TCP was different at the gateway, and is repaired"), 1u);
+    now_ += 30min;
+    settle();
+    EXPECT_EQ(status().audit_differences, 1u) << "nothing is different any more";
+    EXPECT_EQ(status().full_states, 3u);
+}
+
+TEST_F(StateSessionTest, WhatChangesWithTheAuditIsNoDifference_APISYNC021) {
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
+    now_ += 30min;
+    session_.on_changes(changes_of({service_at("a", "80.0.0.2"), service_at("b", "80.0.0.3")}), now_ - 1s);
+    const auto message = sent();
+    EXPECT_TRUE(message.has_full());
+    answer(message);
+    EXPECT_EQ(status().audit_differences, 0u);
+}
+
+TEST_F(StateSessionTest, AnAuditCutShortIsMadeUpFor_APISYNC021) {
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
+    gateway_.services.begin()->second.mutable_frontends(0)->set_port(81);
+    now_ += 30min;
+    EXPECT_TRUE(sent().has_full());
+    lose_stream();
+    open();
+    settle();
+    EXPECT_EQ(gateway_.services.begin()->second.frontends(0).port(), 80u);
+    EXPECT_EQ(status().audit_differences, 1u);
+}
+
+TEST_F(StateSessionTest, StatusTellsLagAndHowLongAChangeTook) {
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
+    const auto before = status().apply_latency;
+    changes(changes_of({service_at("a", "80.0.0.2")}));
+    const auto message = sent();
+    now_ += 4ms;
+    EXPECT_EQ(status().lag, kSettle + 4ms);
+    EXPECT_EQ(status().desired_version, 2u);
+    EXPECT_EQ(status().applied_version, 1u);
+    answer(message);
+    EXPECT_EQ(status().lag, 0ms);
+    EXPECT_EQ(status().applied_version, 2u);
+    EXPECT_EQ(status().deltas, 1u);
+    auto expected = before;
+    expected.observe(kSettle + 4ms);
+    EXPECT_EQ(status().apply_latency.counts, expected.counts);
 }
 
 }  // namespace

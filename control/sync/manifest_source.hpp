@@ -1,0 +1,45 @@
+// A folder of manifests as a source: read when it changes, compared with what it said before.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "control/manifest/folder.hpp"
+#include "control/manifest/watch.hpp"
+#include "control/sync/once.hpp"
+#include "control/sync/source.hpp"
+#include "dataplane/base/result.hpp"
+
+namespace penstock::sync {
+
+class ManifestSource final : public Source {
+ public:
+    [[nodiscard]] static Result<std::unique_ptr<Source>> open(const std::filesystem::path& path);
+
+    [[nodiscard]] bool wait(int stop_descriptor) override;
+    [[nodiscard]] std::optional<kube::Changes> take_changes() override;
+    [[nodiscard]] kube::SourceStatus status() const override;
+
+ private:
+    using Clock = std::chrono::steady_clock;
+
+    ManifestSource(std::filesystem::path path, manifest::Watch watch);
+    void tell(const manifest::Folder::Contents& contents);
+
+    const std::filesystem::path path_;
+    manifest::Watch watch_;
+    manifest::Folder folder_;
+    bool first_ = true;
+    std::shared_ptr<const kube::ObjectSet> current_;
+    Once<manifest::Problem> problems_;
+
+    mutable std::mutex mutex_;  // guards what follows
+    kube::SourceStatus status_;
+    std::optional<Clock::time_point> busy_since_;  // unset while it waits
+    std::optional<Clock::time_point> read_at_;
+};
+
+}  // namespace penstock::sync

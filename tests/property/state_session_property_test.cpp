@@ -1,0 +1,162 @@
+// Whatever happens to objects, stream, answers and the gateway's memory: when all is quiet, the gateway has what the objects mean.
+#include <gtest/gtest.h>
+
+#include <google/protobuf/util/message_differencer.h>
+
+#include <algorithm>
+
+#include "control/sync/state_session.hpp"
+#include "tests/support/prng.hpp"
+#include "tests/unit/sync/model_gateway.hpp"
+#include "tests/unit/sync/objects.hpp"
+
+namespace penstock::sync {
+namespace {
+
+using namespace std::chrono_literals;
+using Objects = kube::ObjectSet;
+
+// Few names and few variations, so that equal, changed, new and removed objects all occur.
+kube::Changes random_change(test::Prng& random, Objects& objects) {
+    const std::string name = "s" + std::to_string(random.below(6));
+    kube::Changes changes;
+    if (random.one_in(3)) {
+        const kube::ObjectName key{"default", name};
+        if (random.one_in(3)) {
+            objects.services.erase(key);
+            changes.services[key] = nullptr;
+        } else {
+            auto service = test::service_at(name, "80.0.0." + std::to_string(random.between(1, 3)));
+            service.meta.creation_timestamp = "2026-01-01T00:00:0" + std::to_string(random.below(3)) + "Z";
+            objects.services[key] = service;
+            changes.services[key] = std::make_shared<const kube::Service>(service);
+        }
+        return changes;
+    }
+    const kube::ObjectName key{"default", name + "-" + std::to_string(random.below(2))};
+    if (random.one_in(4)) {
+        objects.slices.erase(key);
+        changes.slices[key] = nullptr;
+    } else {
+        std::vector<std::string> addresses;
+        for (uint64_t i = random.below(3); i > 0; --i) {
+            addresses.push_back("10.0.0." + std::to_string(random.between(1, 5)));
+        }
+        std::ranges::sort(addresses);
+        addresses.erase(std::ranges::unique(addresses).begin(), addresses.end());
+        const auto slice = test::slice_of(name, key.name, addresses);
+        objects.slices[key] = slice;
+        changes.slices[key] = std::make_shared<const kube::EndpointSlice>(slice);
+    }
+    return changes;
+}
+
+class History {
+ public:
+    explicit History(uint64_t seed) : random_(seed) {}
+
+    void step() {
+        now_ += std::chrono::milliseconds(random_.below(80));
+        switch (random_.below(8)) {
+            case 0:
+                lose_stream();
+                break;
+            case 1:
+                if (!open_) {
+                    open();
+                }
+                break;
+            case 2:
+                if (random_.one_in(10)) {
+                    corrupt();
+                }
+                break;
+            case 3:
+            case 4:
+                exchange(random_.below(4));
+                break;
+            default:
+                session_.on_changes(random_change(random_, objects_), now_);
+        }
+    }
+    // All is quiet, and the audit has been due: nothing that happened before may show.
+    void end() {
+        if (!open_) {
+            open();
+        }
+        for (int i = 0; i < 3; ++i) {
+            now_ += 31min;
+            session_.on_changes({}, now_ - 1s);
+            exchange(1'000);
+        }
+        model::GatewayIdentity identity = rpc::from_proto(gateway_.identity()).value();
+        const auto outcome = semantics::evaluate(objects_, identity, test::sync_policy());
+        ASSERT_EQ(gateway_.services.size(), outcome.desired.services.size());
+        for (const auto& [key, service] : outcome.desired.services) {
+            const auto held = gateway_.services.find(key.to_string());
+            ASSERT_NE(held, gateway_.services.end()) << key.to_string();
+            ASSERT_TRUE(google::protobuf::util::MessageDifferencer::Equals(held->second, rpc::to_proto(service)))
+                << held->second.DebugString() << rpc::to_proto(service).DebugString();
+        }
+    }
+
+ private:
+    void open() {
+        session_.on_stream_opened();
+        ASSERT_TRUE(session_.on_identity(gateway_.identity(), now_));
+        open_ = true;
+    }
+    void lose_stream() {
+        if (std::exchange(open_, false)) {
+            session_.on_stream_ended();
+            gateway_.drop_parts();
+            answer_.reset();
+            if (random_.one_in(10)) {
+                gateway_.applied.set_version(gateway_.applied.version() + random_.below(2));  // it restarted from something else
+                gateway_.applied.set_source("somebody else");
+            }
+        }
+    }
+    void corrupt() {
+        if (!gateway_.services.empty()) {
+            gateway_.services.begin()->second.set_service_port(9);
+        }
+    }
+    // Messages both ways; answers may be late, and lost with the stream.
+    void exchange(uint64_t times) {
+        for (uint64_t i = 0; open_ && i < times; ++i) {
+            if (answer_) {
+                ASSERT_TRUE(session_.on_applied(*std::exchange(answer_, std::nullopt), now_));
+            }
+            const auto message = session_.next(now_);
+            if (!message) {
+                return;
+            }
+            auto taken = gateway_.take(*message);
+            ASSERT_TRUE(taken) << taken.error().what;
+            answer_ = std::move(*taken);
+        }
+    }
+
+    test::Prng random_;
+    StateSession::Time now_{1h};
+    Objects objects_;
+    StateSession session_{{.source = "me", .policy = test::sync_policy()}};
+    test::ModelGateway gateway_;
+    std::optional<v1::Applied> answer_;
+    bool open_ = false;
+};
+
+TEST(StateSessionProperty, TheGatewayEndsWithWhatTheObjectsMean_GEN006) {
+    test::Prng random;
+    for (int i = 0; i < 300; ++i) {
+        History history(random.next());
+        for (uint64_t steps = random.below(120); steps > 0; --steps) {
+            ASSERT_NO_FATAL_FAILURE(history.step());
+        }
+        ASSERT_NO_FATAL_FAILURE(history.end());
+    }
+}
+
+}  // namespace
+}  // namespace penstock::sync
