@@ -19,8 +19,6 @@ namespace penstock::sync {
 inline constexpr std::chrono::milliseconds kSettle{3};
 // A stream of changes without such a pause is cut here.
 inline constexpr std::chrono::milliseconds kSettleMax{10};
-inline constexpr std::chrono::milliseconds kCoalesceDefault{50};
-inline constexpr std::chrono::milliseconds kCoalesceMax{1'000};
 
 class Coalescer {
  public:

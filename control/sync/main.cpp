@@ -1,4 +1,4 @@
-// penstock-sync: source -> changes -> one stream for each gateway. main() reads as the list of steps.
+// penstock-sync: source -> changes -> one stream for each gateway. run() reads as the list of steps.
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -12,10 +12,15 @@
 #include <random>
 #include <vector>
 
+#include "control/kube/in_cluster.hpp"
+#include "control/kube/kubeconfig.hpp"
 #include "control/log/log.hpp"
+#include "control/sync/cluster_follower.hpp"
 #include "control/sync/gateway_stream.hpp"
 #include "control/sync/manifest_source.hpp"
+#include "control/sync/monitor.hpp"
 #include "control/sync/options.hpp"
+#include "control/sync/server_address.hpp"
 
 namespace penstock::sync {
 namespace {
@@ -44,8 +49,63 @@ std::string new_source() {
     return fmt::format("{}-{}-{:08x}", host.data(), ::getpid(), random());
 }
 
+// What is followed.
+struct Followed {
+    std::unique_ptr<Source> source;
+    ClusterFollower* cluster = nullptr;  // the same one, where it is an API server
+    std::string text;                    // for the log
+    std::vector<IpAddr> protect;         // its own addresses (XIP-006)
+};
+
+Result<Followed> open_manifests(const Options& options) {
+    auto source = ManifestSource::open(options.manifests);
+    if (!source) {
+        return std::unexpected(std::move(source.error()));
+    }
+    return Followed{.source = std::move(*source), .text = options.manifests.string()};
+}
+
+Result<Followed> open_cluster(const Options& options) {
+    auto config = options.in_cluster ? kube::in_cluster_config() : kube::read_kubeconfig(options.kubeconfig, options.context);
+    if (!config) {
+        return std::unexpected(std::move(config.error()));
+    }
+    kube::Scope scope{.namespace_name = options.namespace_name, .endpoints_only = options.endpoints_only};
+    scope.nodes = scope.namespace_name.empty() ? kube::Scope::Nodes::All : kube::Scope::Nodes::None;
+    auto follower = ClusterFollower::open(
+        {.config = *config, .scope = std::move(scope), .allow_insecure = options.allow_insecure, .events = options.events});
+    if (!follower) {
+        return std::unexpected(std::move(follower.error()));
+    }
+    Followed followed{.cluster = follower->get(), .text = config->server + " (" + config->origin + ")"};
+    followed.source = std::move(*follower);
+    if (auto addresses = addresses_of(host_of(config->server))) {
+        followed.protect = std::move(*addresses);
+    } else {
+        log::get("sync").warn(
+            "the API server's address is not known ({}), and so not protected from Services that claim it; "
+            "--protected-addresses does that",
+            addresses.error().what);
+    }
+    return followed;
+}
+
+using Gateways = std::vector<std::unique_ptr<GatewayStream>>;
+
+// All that is watched outlives the monitor.
+Watched watched(const std::string& identity, const Followed& followed, const Gateways& gateways) {
+    Watched all{.version = PENSTOCK_VERSION, .identity = identity, .source = [&source = *followed.source] { return source.status(); }};
+    for (const auto& gateway : gateways) {
+        all.gateways.emplace_back([&gateway = *gateway] { return gateway.status(); });
+    }
+    if (followed.cluster != nullptr) {
+        all.events = [&cluster = *followed.cluster] { return cluster.events_status(); };
+    }
+    return all;
+}
+
 // Returns when `stop_descriptor` is readable.
-void follow(Source& source, int stop_descriptor, std::vector<std::unique_ptr<GatewayStream>>& gateways) {
+void follow(Source& source, int stop_descriptor, const Gateways& gateways) {
     while (source.wait(stop_descriptor)) {
         const auto changes = source.take_changes();
         for (size_t i = 0; changes && i < gateways.size(); ++i) {
@@ -54,28 +114,37 @@ void follow(Source& source, int stop_descriptor, std::vector<std::unique_ptr<Gat
     }
 }
 
-int run(const Options& options) {
+Status run(const Options& options) {
     const auto stop_descriptor = end_signals();
-    auto source = ManifestSource::open(options.manifests);
-    if (!stop_descriptor || !source) {
-        log::get("sync").error("{}", stop_descriptor ? source.error().what : stop_descriptor.error().what);
-        return EXIT_FAILURE;
+    if (!stop_descriptor) {
+        return std::unexpected(stop_descriptor.error());
+    }
+    auto followed = options.manifests.empty() ? open_cluster(options) : open_manifests(options);
+    if (!followed) {
+        return std::unexpected(std::move(followed.error()));
     }
     const std::string identity = new_source();
-    log::get("sync").info("penstock-sync {} follows {} as {}", PENSTOCK_VERSION, options.manifests.string(), identity);
+    log::get("sync").info("penstock-sync {} follows {} as {}", PENSTOCK_VERSION, followed->text, identity);
     for (const std::string& hint : hints_of(options.policy)) {
         log::get("sync").info("{}", hint);
     }
-    std::vector<std::unique_ptr<GatewayStream>> gateways;
+    StateSession::Settings settings{
+        .source = identity, .policy = options.policy, .coalesce = options.coalesce, .audit_period = options.audit_period};
+    settings.policy.protected_addresses.insert(settings.policy.protected_addresses.end(), followed->protect.begin(),
+                                               followed->protect.end());
+    Gateways gateways;
     for (const client::Target& target : options.gateways) {
-        gateways.push_back(
-            std::make_unique<GatewayStream>(target, options.tls, StateSession::Settings{.source = identity, .policy = options.policy}));
+        gateways.push_back(std::make_unique<GatewayStream>(target, options.tls, settings,
+                                                           followed->cluster != nullptr ? followed->cluster->observer() : nullptr));
     }
-    follow(**source, *stop_descriptor, gateways);
+    const auto monitor = Monitor::start(options.monitor, watched(identity, *followed, gateways));
+    if (!monitor) {
+        return std::unexpected(monitor.error());
+    }
+    follow(*followed->source, *stop_descriptor, gateways);
     log::get("sync").info("ending; the gateways keep what they have");
-    gateways.clear();
     ::close(*stop_descriptor);
-    return EXIT_SUCCESS;
+    return {};
 }
 
 }  // namespace
@@ -98,5 +167,9 @@ int main(int argc, char** argv) {
         std::cerr << "penstock-sync: " << logging.error().what << "\n";
         return sync::kExitUsage;
     }
-    return sync::run(read);
+    if (const Status ended = sync::run(read); !ended) {
+        log::get("sync").error("{}", ended.error().what);
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
 }

@@ -7,31 +7,6 @@
 namespace penstock::sync {
 namespace {
 
-// Both sides are sorted by name.
-template <typename Name, typename Object>
-void add_differences(const std::map<Name, Object>& from, const std::map<Name, Object>& to,
-                     std::map<Name, std::shared_ptr<const Object>>& into) {
-    for (const auto& [name, object] : to) {
-        const auto before = from.find(name);
-        if (before == from.end() || before->second != object) {
-            into[name] = std::make_shared<const Object>(object);
-        }
-    }
-    for (const auto& [name, object] : from) {
-        if (!to.contains(name)) {
-            into[name] = nullptr;
-        }
-    }
-}
-
-kube::Changes changes_between(const kube::ObjectSet& from, const kube::ObjectSet& to) {
-    kube::Changes changes;
-    add_differences(from.services, to.services, changes.services);
-    add_differences(from.slices, to.slices, changes.slices);
-    add_differences(from.nodes, to.nodes, changes.nodes);
-    return changes;
-}
-
 kube::CollectionStatus collection(const char* kind, const std::string& path, size_t objects) {
     return {.kind = kind, .path = path, .state = kube::CollectionStatus::State::Watching, .listed = true, .objects = objects};
 }
@@ -47,7 +22,11 @@ Result<std::unique_ptr<Source>> ManifestSource::open(const std::filesystem::path
 }
 
 ManifestSource::ManifestSource(std::filesystem::path path, manifest::Watch watch)
-    : path_(std::move(path)), watch_(std::move(watch)), folder_(path_), status_{.source = "manifests " + path_.string()} {}
+    : path_(std::move(path)),
+      watch_(std::move(watch)),
+      folder_(path_),
+      store_(true, store_log_),
+      status_{.source = "manifests " + path_.string()} {}
 
 bool ManifestSource::wait(int stop_descriptor) {
     if (std::exchange(first_, false)) {
@@ -69,12 +48,11 @@ std::optional<kube::Changes> ManifestSource::take_changes() {
     if (contents.objects == current_) {
         return std::nullopt;
     }
-    static const kube::ObjectSet nothing;
-    kube::Changes changes = changes_between(current_ ? *current_ : nothing, *contents.objects);
     current_ = contents.objects;
     log::get("kube").info("manifests: {} Services, {} EndpointSlices, {} Nodes", current_->services.size(), current_->slices.size(),
                           current_->nodes.size());
-    return changes;
+    store_.replace(*current_);
+    return store_.take_changes();
 }
 
 void ManifestSource::tell(const manifest::Folder::Contents& contents) {

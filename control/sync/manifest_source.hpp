@@ -7,6 +7,8 @@
 #include <mutex>
 #include <optional>
 
+#include "control/kube/log_lines.hpp"
+#include "control/kube/store.hpp"
 #include "control/manifest/folder.hpp"
 #include "control/manifest/watch.hpp"
 #include "control/sync/once.hpp"
@@ -32,6 +34,8 @@ class ManifestSource final : public Source {
     const std::filesystem::path path_;
     manifest::Watch watch_;
     manifest::Folder folder_;
+    kube::LogLines store_log_;  // stays empty: what is broken in a manifest is the folder's to say
+    kube::Store store_;
     bool first_ = true;
     std::shared_ptr<const kube::ObjectSet> current_;
     Once<manifest::Problem> problems_;

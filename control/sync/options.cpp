@@ -17,11 +17,12 @@ namespace {
 constexpr const char* kIntroduction =
     "penstock-sync: tells Penstock gateways what to do, from Kubernetes objects.\n"
     "\n"
-    "Reads Services, EndpointSlices and Nodes from a folder of ordinary Kubernetes YAML, works out what each gateway must forward, and "
-    "streams\n"
-    "it to one or many penstockd over gRPC. Changed files are applied as they are saved. Ending it changes nothing at the gateways.\n"
+    "Follows Services, EndpointSlices and Nodes at a cluster's API server, or in a folder of ordinary Kubernetes YAML, works out what "
+    "each\n"
+    "gateway must forward, and streams it to one or many penstockd over gRPC. Ending it changes nothing at the gateways.\n"
     "\n"
-    "  penstock-sync --manifests /etc/penstock/manifests --allowed-external-cidrs 80.11.12.0/24,203.0.113.0/24\n"
+    "  penstock-sync --kubeconfig /etc/penstock/kubeconfig --allowed-external-cidrs 80.11.12.0/24,203.0.113.0/24\n"
+    "  penstock-sync --manifests /etc/penstock/manifests --gateway unix:/run/penstock/penstockd.sock\n"
     "\n"
     "Every option can stand in an INI file as well (--config): name = value, one a line, repeated for lists. The command line wins.\n";
 
@@ -42,7 +43,19 @@ po::options_description everywhere() {
     const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
     const auto list = [](const char* name) { return po::value<std::vector<std::string>>()->value_name(name); };
     add("manifests", text("PATH"),
-        "folder with *.yaml, *.yml and *.json files (subfolders are not read), or one such file; need not exist yet. Required");
+        "folder with *.yaml, *.yml and *.json files (subfolders are not read), or one such file; need not exist yet");
+    add("kubeconfig", list("FILE"),
+        "the cluster whose API server is followed; several, repeated or with colons between them, are merged as kubectl does. $KUBECONFIG "
+        "is not read");
+    add("context", text("NAME"), "of the kubeconfig; default: its current-context");
+    add("in-cluster", po::bool_switch(), "follow the API server of the Pod that this runs in, as its ServiceAccount");
+    add("namespace", text("NAME"),
+        "follow this namespace alone, for rights that reach no further; Nodes are not read then. Default: all namespaces");
+    add("endpoints-api", text("auto|endpoints")->default_value("auto"),
+        "where endpoints are read: the best EndpointSlices that the server has, else Endpoints; or Endpoints in any case");
+    add("insecure-skip-tls-verify-allowed", po::bool_switch(),
+        "honour insecure-skip-tls-verify of the kubeconfig: whoever is in between may rule the gateways");
+    add("events", text("on|off")->default_value("on"), "tell the cluster's users what was found, as Events about their objects");
     add("gateway", list("TARGET"),
         "a penstockd to supply: unix:PATH, or HOST:PORT with the certificates below; repeatable. Default "
         "unix:/run/penstock/penstockd.sock");
@@ -67,6 +80,10 @@ po::options_description everywhere() {
         "alone");
     add("source-ranges-compat", text("none|kube-proxy")->default_value("none"),
         "kube-proxy: a list of source ranges that names one IP family leaves the other one open; none: it is closed");
+    add("coalesce-ms", po::value<int64_t>()->value_name("MS")->default_value(kCoalesceDefault.count()),
+        "changes within this time are sent as one; the first one after a quiet time is sent at once. At most 1000; 0: each is sent alone");
+    add("audit-period-s", po::value<int64_t>()->value_name("SECONDS")->default_value(std::chrono::seconds(kAuditPeriodDefault).count()),
+        "how often each gateway is compared with what it should have, and repaired");
     add("http", text("ADDRESS:PORT")->default_value("off"), "where /healthz, /readyz and /metrics are served; off: nowhere");
     add("listen", text("unix:PATH")->default_value(std::string("unix:") + kDefaultSocket),
         "socket of penstockctl get sync, mode 0660; off: none");
@@ -185,6 +202,53 @@ Result<semantics::Policy> read_policy(const po::variables_map& values) {
     return policy;
 }
 
+std::unexpected<Error> invalid(std::string what) {
+    return fail(Errc::InvalidArgument, std::move(what));
+}
+
+Status read_source(const po::variables_map& values, Options& options) {
+    options.manifests = text_of(values, "manifests");
+    if (values.contains("kubeconfig")) {
+        for (const std::string& value : values["kubeconfig"].as<std::vector<std::string>>()) {
+            std::istringstream stream(value);
+            for (std::string file; std::getline(stream, file, ':');) {
+                if (!file.empty()) {
+                    options.kubeconfig.emplace_back(file);
+                }
+            }
+        }
+        if (options.kubeconfig.empty()) {
+            return invalid("--kubeconfig names no file");
+        }
+    }
+    options.in_cluster = values["in-cluster"].as<bool>();
+    const int given = int{!options.manifests.empty()} + int{!options.kubeconfig.empty()} + int{options.in_cluster};
+    if (given != 1) {
+        return invalid(std::string(given == 0 ? "nothing to follow" : "more than one thing to follow") +
+                       ": exactly one of --manifests PATH, --kubeconfig FILE and --in-cluster is needed; see --help");
+    }
+    options.context = text_of(values, "context");
+    if (!options.context.empty() && options.kubeconfig.empty()) {
+        return invalid("--context belongs to --kubeconfig");
+    }
+    options.namespace_name = text_of(values, "namespace");
+    options.allow_insecure = values["insecure-skip-tls-verify-allowed"].as<bool>();
+    const std::string endpoints = text_of(values, "endpoints-api");
+    if (endpoints != "auto" && endpoints != "endpoints") {
+        return invalid("--endpoints-api " + endpoints + ": must be auto or endpoints");
+    }
+    options.endpoints_only = endpoints == "endpoints";
+    const std::string events = text_of(values, "events");
+    if (events != "on" && events != "off") {
+        return invalid("--events " + events + ": must be on or off");
+    }
+    options.events = events == "on";
+    if (!options.manifests.empty() && (!options.namespace_name.empty() || options.endpoints_only)) {
+        return invalid("--namespace and --endpoints-api are about an API server, and --manifests has none");
+    }
+    return {};
+}
+
 Result<MonitorOptions> read_monitor(const po::variables_map& values) {
     MonitorOptions monitor{.socket_is_wanted = !values["listen"].defaulted(), .socket_group = text_of(values, "socket-group")};
     if (const std::string http = text_of(values, "http"); http != "off") {
@@ -206,10 +270,29 @@ Result<MonitorOptions> read_monitor(const po::variables_map& values) {
     return monitor;
 }
 
-Result<Options> options_from(const po::variables_map& values) {
-    Options options{.manifests = text_of(values, "manifests"),
-                    .tls = {text_of(values, "tls-cert"), text_of(values, "tls-key"), text_of(values, "tls-ca")},
-                    .log_levels = entries_of(values, "log-level")};
+Status read_service(const po::variables_map& values, Options& options) {
+    const auto coalesce = values["coalesce-ms"].as<int64_t>();
+    if (coalesce < 0 || coalesce > kCoalesceMax.count()) {
+        return invalid("--coalesce-ms " + std::to_string(coalesce) + ": must be 0 to " + std::to_string(kCoalesceMax.count()) +
+                       " (GEN-008)");
+    }
+    options.coalesce = std::chrono::milliseconds(coalesce);
+    const auto audit = values["audit-period-s"].as<int64_t>();
+    if (audit < 1 || audit > std::chrono::seconds(kAuditPeriodMax).count()) {
+        return invalid("--audit-period-s " + std::to_string(audit) + ": must be 1 to " +
+                       std::to_string(std::chrono::seconds(kAuditPeriodMax).count()) + " (APISYNC-021)");
+    }
+    options.audit_period = std::chrono::seconds(audit);
+    auto monitor = read_monitor(values);
+    if (!monitor) {
+        return std::unexpected(monitor.error());
+    }
+    options.monitor = std::move(*monitor);
+    return {};
+}
+
+Status read_log(const po::variables_map& values, Options& options) {
+    options.log_levels = entries_of(values, "log-level");
     for (const std::string& setting : options.log_levels) {
         if (const Status checked = log::check_setting(setting); !checked) {
             return in_context("--log-level", checked.error());
@@ -220,14 +303,11 @@ Result<Options> options_from(const po::variables_map& values) {
         return in_context("--log-format", format.error());
     }
     options.log_format = *format;
-    auto monitor = read_monitor(values);
-    if (!monitor) {
-        return std::unexpected(monitor.error());
-    }
-    options.monitor = std::move(*monitor);
-    if (options.manifests.empty()) {
-        return fail(Errc::InvalidArgument, "--manifests PATH is required; see --help");
-    }
+    return {};
+}
+
+Status read_gateways(const po::variables_map& values, Options& options) {
+    options.tls = {text_of(values, "tls-cert"), text_of(values, "tls-key"), text_of(values, "tls-ca")};
     auto gateways = parsed_entries<client::Target>(entries_of(values, "gateway"), "--gateway", client::parse_target);
     if (!gateways) {
         return std::unexpected(gateways.error());
@@ -241,10 +321,20 @@ Result<Options> options_from(const po::variables_map& values) {
         }
         // Two streams to one gateway would throw each other out for ever.
         if (std::find(gateways->begin(), gateway, *gateway) != gateway) {
-            return fail(Errc::InvalidArgument, "--gateway " + gateway->text + " is given twice");
+            return invalid("--gateway " + gateway->text + " is given twice");
         }
     }
     options.gateways = std::move(*gateways);
+    return {};
+}
+
+Result<Options> options_from(const po::variables_map& values) {
+    Options options;
+    for (const auto read : {read_source, read_gateways, read_service, read_log}) {
+        if (const Status done = read(values, options); !done) {
+            return std::unexpected(done.error());
+        }
+    }
     auto policy = read_policy(values);
     if (!policy) {
         return std::unexpected(policy.error());

@@ -2,6 +2,7 @@
 // but that file.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <variant>
@@ -10,19 +11,33 @@
 #include "control/client/target.hpp"
 #include "control/log/log.hpp"
 #include "control/semantics/semantics.hpp"
+#include "control/sync/defaults.hpp"
 #include "control/sync/monitor_options.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::sync {
 
 struct Options {
+    // Exactly one of the three is given.
     std::filesystem::path manifests;
+    std::vector<std::filesystem::path> kubeconfig;  // merged as kubectl does
+    bool in_cluster = false;
+
+    std::string context;         // of the kubeconfig; "": its current one
+    std::string namespace_name;  // "": all of them
+    bool endpoints_only = false;
+    bool allow_insecure = false;  // AUTH-006
+    bool events = true;
+
     std::vector<client::Target> gateways;  // at least one
     client::TlsFiles tls;
     semantics::Policy policy;
+    std::chrono::milliseconds coalesce = kCoalesceDefault;
+    std::chrono::seconds audit_period = kAuditPeriodDefault;
+
+    MonitorOptions monitor;
     std::vector<std::string> log_levels;  // settings of log::set_levels
     log::Format log_format = log::Format::Text;
-    MonitorOptions monitor;
 };
 
 // Text that answers --help or --version; the program prints it and ends well.

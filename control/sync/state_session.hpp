@@ -21,6 +21,7 @@
 #include "control/model/desired.hpp"
 #include "control/semantics/engine.hpp"
 #include "control/sync/coalescer.hpp"
+#include "control/sync/defaults.hpp"
 #include "control/sync/observer.hpp"
 #include "control/sync/outgoing_state.hpp"
 #include "control/sync/status.hpp"
@@ -29,7 +30,6 @@
 
 namespace penstock::sync {
 
-inline constexpr std::chrono::minutes kAuditPeriodDefault{30};
 // Keys that a gateway lacks while it is away, beyond as many as there are: from then on it is cheaper to send everything than to remember.
 inline constexpr size_t kDirtyFloor = 10'000;
 

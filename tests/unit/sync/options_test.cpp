@@ -81,7 +81,18 @@ TEST_P(RefusedSyncOptions, NameTheOptionAndTheRule_NODEPORT003) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, RefusedSyncOptions,
-    testing::Values(Refusal{"nothing", {}, "--manifests PATH is required"},
+    testing::Values(Refusal{"nothing", {}, "nothing to follow: exactly one of --manifests PATH, --kubeconfig FILE and --in-cluster"},
+                    Refusal{"two_sources", {"--manifests=m", "--kubeconfig=k"}, "more than one thing to follow"},
+                    Refusal{"cluster_twice", {"--in-cluster", "--kubeconfig=k"}, "more than one thing to follow"},
+                    Refusal{"no_kubeconfig", {"--kubeconfig=:"}, "--kubeconfig names no file"},
+                    Refusal{"context", {"--in-cluster", "--context=c"}, "--context belongs to --kubeconfig"},
+                    Refusal{"namespace", {"--manifests=m", "--namespace=n"}, "--manifests has none"},
+                    Refusal{"endpoints_api", {"--in-cluster", "--endpoints-api=pods"}, "auto or endpoints"},
+                    Refusal{"events", {"--in-cluster", "--events=some"}, "on or off"},
+                    Refusal{"coalesce", {"--in-cluster", "--coalesce-ms=1001"}, "0 to 1000"},
+                    Refusal{"coalesce_word", {"--in-cluster", "--coalesce-ms=soon"}, "coalesce-ms"},
+                    Refusal{"audit", {"--in-cluster", "--audit-period-s=0"}, "1 to 86400"},
+
                     Refusal{"unknown", {"--manifests=m", "--colour=red"}, "--colour"}, Refusal{"prefix", {"--manif", "m"}, "--manif"},
                     Refusal{"stray", {"--manifests=m", "stray"}, "stray"},
                     Refusal{"cidr", {"--manifests=m", "--allowed-external-cidrs=10.0.0.0/33"}, "--allowed-external-cidrs"},
@@ -97,6 +108,27 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"log_format", {"--manifests=m", "--log-format=xml"}, "--log-format"},
                     Refusal{"no_file", {"--config=/nonexistent.ini"}, "/nonexistent.ini"}),
     [](const auto& each) { return std::string(each.param.name); });
+
+TEST(SyncOptions, ChooseOneSource_AUTH001_AUTH003) {
+    EXPECT_EQ(options_of({"--kubeconfig", "/a:/b", "--kubeconfig", "c", "--context", "edge"}).kubeconfig,
+              (std::vector<std::filesystem::path>{"/a", "/b", "c"}));
+    EXPECT_TRUE(options_of({"--in-cluster"}).in_cluster);
+    const Options narrow = options_of({"--in-cluster", "--namespace=shop", "--endpoints-api=endpoints", "--events=off"});
+    EXPECT_EQ(narrow.namespace_name, "shop");
+    EXPECT_TRUE(narrow.endpoints_only);
+    EXPECT_FALSE(narrow.events);
+    EXPECT_FALSE(narrow.allow_insecure) << "only for the asking (AUTH-006)";
+    EXPECT_TRUE(options_of({"--in-cluster", "--insecure-skip-tls-verify-allowed"}).allow_insecure);
+}
+
+TEST(SyncOptions, ReadTimes_GEN008_APISYNC021) {
+    const Options plain = options_of({"--in-cluster"});
+    EXPECT_EQ(plain.coalesce, std::chrono::milliseconds(50));
+    EXPECT_EQ(plain.audit_period, std::chrono::minutes(30));
+    const Options told = options_of({"--in-cluster", "--coalesce-ms=0", "--audit-period-s=60"});
+    EXPECT_EQ(told.coalesce, std::chrono::milliseconds(0));
+    EXPECT_EQ(told.audit_period, std::chrono::minutes(1));
+}
 
 TEST(SyncOptions, AFileHasTheSameNamesAndTheCommandLineWins) {
     const test::TemporaryFolder disk;

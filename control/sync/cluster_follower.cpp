@@ -1,0 +1,114 @@
+#include "control/sync/cluster_follower.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "control/log/log.hpp"
+
+namespace penstock::sync {
+namespace {
+
+using std::chrono::milliseconds;
+
+bool is_readable(int descriptor) {
+    pollfd asked{.fd = descriptor, .events = POLLIN, .revents = 0};
+    return ::poll(&asked, 1, 0) > 0;
+}
+
+kube::ObjectKind kind_named(const std::string& kind) {
+    return kind == "Node" ? kube::ObjectKind::Node : kind == "EndpointSlice" ? kube::ObjectKind::EndpointSlice : kube::ObjectKind::Service;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ClusterFollower>> ClusterFollower::open(const Settings& settings) {
+    auto transport = kube::CurlTransport::create(
+        settings.config, {.allow_insecure = settings.allow_insecure, .user_agent = "penstock-sync/" PENSTOCK_VERSION});
+    if (!transport) {
+        return std::unexpected(std::move(transport.error()));
+    }
+    return std::unique_ptr<ClusterFollower>(new ClusterFollower(settings, std::move(*transport)));
+}
+
+ClusterFollower::ClusterFollower(const Settings& settings, std::unique_ptr<kube::CurlTransport> transport)
+    : transport_(std::move(transport)),
+      source_({.server = settings.config.server, .scope = settings.scope}, *transport_, kube::system_random()) {
+    if (settings.events) {
+        recorder_.emplace(
+            *transport_, limiter_,
+            [this](const std::string& kind, const kube::ObjectName& object) { return source_.identity_of(kind_named(kind), object); },
+            kube::system_random(), [this] { transport_->wake(); });
+        observer_.emplace(*recorder_);
+    }
+    publish_status(Clock::now());
+}
+
+bool ClusterFollower::wait(int stop_descriptor) {
+    if (is_readable(stop_descriptor)) {
+        return false;
+    }
+    transport_->poll(until_due());
+    const auto now = Clock::now();
+    source_.on_time(now);
+    if (recorder_) {
+        recorder_->advance(now, std::chrono::system_clock::now());
+    }
+    for (const kube::LogLine& line : source_.take_log()) {
+        log::get("kube").log(line.level == kube::LogLine::Level::Warning ? spdlog::level::warn : spdlog::level::info, "{}", line.text);
+    }
+    publish_status(now);
+    return true;
+}
+
+milliseconds ClusterFollower::until_due() const {
+    const auto now = Clock::now();
+    auto due = std::min(source_.next_deadline(), now + kRoundMax);
+    if (recorder_) {
+        due = std::min(due, recorder_->next_wake().value_or(due));
+    }
+    return std::max(std::chrono::ceil<milliseconds>(due - now), milliseconds(0));
+}
+
+std::optional<kube::Changes> ClusterFollower::take_changes() {
+    if (!source_.is_listed()) {
+        return std::nullopt;
+    }
+    kube::Changes changes = source_.take_changes();
+    if (std::exchange(told_all_, true) && changes.is_empty()) {
+        return std::nullopt;
+    }
+    return changes;
+}
+
+void ClusterFollower::publish_status(Clock::time_point now) {
+    const std::lock_guard lock(mutex_);
+    if (now - status_at_ >= kStatusPeriod) {
+        status_ = source_.status(now);
+        status_at_ = now;
+    }
+}
+
+kube::SourceStatus ClusterFollower::status() const {
+    const std::lock_guard lock(mutex_);
+    kube::SourceStatus status = status_;
+    const auto since = std::chrono::duration_cast<milliseconds>(Clock::now() - status_at_);
+    status.heartbeat_age += since;
+    for (kube::CollectionStatus& each : status.collections) {
+        if (each.last_event_age) {
+            *each.last_event_age += since;
+        }
+        if (each.stale_age && each.stale_age->count() > 0) {
+            *each.stale_age += since;
+        }
+    }
+    return status;
+}
+
+kube::EventsStatus ClusterFollower::events_status() const {
+    return recorder_ ? recorder_->status() : kube::EventsStatus{};
+}
+
+}  // namespace penstock::sync
