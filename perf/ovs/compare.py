@@ -163,7 +163,7 @@ def main():
     if os.geteuid() != 0 or options.main_cpu == options.worker_cpu:
         print("ovs: needs root and two CPUs", file=sys.stderr)
         return 1
-    quickstart._on_interruption(quickstart._interrupted)
+    quickstart.on_interruption(quickstart.interrupted)
     state.sweep()
     run = state.Run.start("ovs")
     try:
@@ -176,7 +176,7 @@ def main():
         print("ovs: interrupted", file=sys.stderr)
         return 130
     finally:
-        quickstart._on_interruption(signal.SIG_IGN)
+        quickstart.on_interruption(signal.SIG_IGN)
         run.undo()
 
 

@@ -212,7 +212,7 @@ def main():
     if options.worker_cpu == options.generator_cpu:
         print("wire: needs two CPUs", file=sys.stderr)
         return 1
-    quickstart._on_interruption(quickstart._interrupted)
+    quickstart.on_interruption(quickstart.interrupted)
     state.sweep()
     run = state.Run.start("wire")
     try:
@@ -225,7 +225,7 @@ def main():
         print("wire: interrupted", file=sys.stderr)
         return 130
     finally:
-        quickstart._on_interruption(signal.SIG_IGN)
+        quickstart.on_interruption(signal.SIG_IGN)
         run.undo()
 
 

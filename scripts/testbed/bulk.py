@@ -15,12 +15,17 @@ def delete(cluster, objects, threads=4):
     _in_threads(cluster, "DELETE", ((f"{collection_of(entry)}/{entry['metadata']['name']}", None) for entry in objects), 200, threads)
 
 
+def replace(cluster, objects, threads=4):
+    """Writes each over what is there under its name, whatever version that has. `objects` may be a generator that takes its time."""
+    _in_threads(cluster, "PUT", ((f"{collection_of(entry)}/{entry['metadata']['name']}", entry) for entry in objects), 200, threads, batch=1)
+
+
 def collection_of(entry):
     group = "/api/" if "/" not in entry["apiVersion"] else "/apis/"
     return f"{group}{entry['apiVersion']}/namespaces/{entry['metadata']['namespace']}/{entry['kind'].lower()}s"
 
 
-def _in_threads(cluster, method, requests, expected, threads):
+def _in_threads(cluster, method, requests, expected, threads, batch=20):
     requests, lock, errors = iter(requests), threading.Lock(), []
 
     def work():
@@ -29,10 +34,10 @@ def _in_threads(cluster, method, requests, expected, threads):
                                                      context=ssl.create_default_context(cafile=cluster.file("ca.crt")))
             while not errors:
                 with lock:  # a generator serves one thread at a time
-                    batch = list(itertools.islice(requests, 20))
-                if not batch:
+                    taken = list(itertools.islice(requests, batch))
+                if not taken:
                     break
-                for path, body in batch:
+                for path, body in taken:
                     _one(connection, cluster.tokens["admin"], method, path, body, expected)
             connection.close()
         except Exception as error:  # noqa: BLE001: raised below, in the caller's thread
