@@ -14,7 +14,7 @@ import time
 
 BASE = "/run/penstock-lab"
 PORT_LOCKS = "/run/penstock"  # where penstockd locks its ports
-HUGEPAGES = "/proc/sys/vm/nr_hugepages"
+HUGEPAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 
 
 class Run:
@@ -66,22 +66,22 @@ class Run:
         return process
 
     def reserve_hugepages(self, megabytes):
-        """Adds 2 MB pages until so many are free, and writes down how many were added. False where the machine has no room or no right."""
-        free = int(_meminfo("HugePages_Free") or 0)
-        missing = (megabytes + 1) // 2 - free
-        if missing <= 0:
-            return True
+        """Adds as many 2 MB pages. What is free already is not counted: another run may have added it, and not have taken it yet. False
+        where the machine has no room or no right; penstockd then takes what there is."""
+        wanted, got = (megabytes + 1) // 2, 0
+        self.record("hugepages", added=wanted)
         try:
-            before = _read_int(HUGEPAGES)
-            self.record("hugepages", added=missing)
-            _write_int(HUGEPAGES, before + missing)
-            got = _read_int(HUGEPAGES) - before
+            with _turn_on(HUGEPAGES):
+                before = _read_int(HUGEPAGES)
+                _write_int(HUGEPAGES, before + wanted)
+                got = _read_int(HUGEPAGES) - before
+                if got < wanted:  # fragmented memory; give back what came
+                    _write_int(HUGEPAGES, before)
         except OSError:
-            return False
-        if got < missing:  # fragmented memory; give back what came
-            self.record("hugepages", added=got - missing)
-            return False
-        return True
+            pass
+        if got < wanted:
+            self.record("hugepages", added=-wanted)
+        return got >= wanted
 
     def undo(self):
         """Gives everything back. Safe to repeat, and safe when only half of it was ever taken."""
@@ -92,8 +92,9 @@ class Run:
             _remove_port_locks(name)
             subprocess.run(["ip", "netns", "delete", name], stderr=subprocess.DEVNULL)
         added = sum(entry["added"] for entry in self.recorded("hugepages"))
-        if added:
-            _write_int(HUGEPAGES, max(0, _read_int(HUGEPAGES) - added))
+        if added > 0:
+            with _turn_on(HUGEPAGES):
+                _write_int(HUGEPAGES, max(0, _read_int(HUGEPAGES) - added))
         shutil.rmtree(self.path, ignore_errors=True)
         try:
             os.rmdir(BASE)  # unless others are there
@@ -187,23 +188,24 @@ def _alive(pid):
         return False
 
 
-class _exclusively:
+def _exclusively():
     """Runs that start and sweep at the same moment take turns. The lock is on /run itself, because a lock file would be left behind."""
+    return _turn_on(os.path.dirname(BASE))
+
+
+class _turn_on:
+    """A lock on something that is there already. The pool of hugepages is locked as penstockd locks it (drivers/hugepages.hpp): it counts
+    free pages and maps them in one turn, and whoever gives pages back in between makes it fail."""
+
+    def __init__(self, path):
+        self._path = path
 
     def __enter__(self):
-        self._directory = os.open(os.path.dirname(BASE), os.O_RDONLY)
-        fcntl.flock(self._directory, fcntl.LOCK_EX)
+        self._descriptor = os.open(self._path, os.O_RDONLY)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def __exit__(self, *_):
-        os.close(self._directory)
-
-
-def _meminfo(field):
-    with open("/proc/meminfo") as meminfo:
-        for line in meminfo:
-            if line.startswith(field + ":"):
-                return line.split()[1]
-    return None
+        os.close(self._descriptor)
 
 
 def _read_int(path):
