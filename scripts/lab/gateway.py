@@ -66,7 +66,7 @@ class Gateway:
 
     def sync_words(self, manifests):
         return [self.program("penstock-sync"), "--manifests", manifests, "--gateway", self.address,
-                "--allowed-external-cidrs", ALLOWED_EXTERNAL_CIDRS]
+                "--allowed-external-cidrs", ALLOWED_EXTERNAL_CIDRS, "--listen", self.sync_address]
 
     def start_daemon(self):
         self.daemon = self._network.start(self._place.role, self.daemon_words(), self._place.log)
@@ -81,12 +81,17 @@ class Gateway:
                  "--allowed-external-cidrs", ALLOWED_EXTERNAL_CIDRS, "--listen", self.sync_address, *options]
         self.sync = self._run.spawn(words, "penstock-sync.log", env)
 
-    def until_served(self, services, patience_s=15):
-        """Waits until each of these service ports has a frontend and a backend."""
+    def until_served(self, services, patience_s=15, backends=True):
+        """Waits until each of these service ports has a frontend, and a backend that new flows may get unless `backends` is False: objects
+        that are applied one by one may reach the gateway one by one."""
         def served():
             known = self.services()
-            return all(known.get(key, {}).get("listening") for key in services)
+            return (all(known.get(key, {}).get("listening") for key in services)
+                    and (not backends or set(services) <= self._ports_with_backends()))
         self._until(f"{', '.join(sorted(services))} served", served, self.sync, "penstock-sync.log", patience_s)
+
+    def _ports_with_backends(self):
+        return {key_of(backend["service"]) for backend in self.json("get", "backends") if backend.get("sets")}
 
     def ctl(self, *words, timeout_s=10):
         return subprocess.run([self.program("penstockctl"), "--gateway", self.address, *words], capture_output=True, text=True,

@@ -81,7 +81,8 @@ class Lab:
         self.apply(*objects)
         self.gateway.start_daemon()
         self.gateway.start_sync(self.manifests)
-        self.gateway.until_served(wait_for or manifests.service_ports_of(objects))
+        # A folder is read as a whole, so that backends come with their frontends; and some cases are about having none.
+        self.gateway.until_served(wait_for or manifests.service_ports_of(objects), backends=False)
 
     def apply(self, *objects, file="objects.yaml"):
         """Replaces the file in one step, as editors and kubectl-like tools do."""
