@@ -76,7 +76,7 @@ Result<std::unique_ptr<CurlTransport>> CurlTransport::create(const ClientConfig&
     if (config.insecure_skip_tls_verify && !options.allow_insecure) {
         return fail(Errc::PermissionDenied, config.origin +
                                                 ": insecure-skip-tls-verify: anybody could be that server; it works only with "
-                                                "--allow-insecure-api-server");
+                                                "--insecure-skip-tls-verify-allowed");
     }
     auto server = ServerUrl::parse(config.server);
     if (!server) {

@@ -641,7 +641,7 @@ TEST(Transport, ConfigurationMistakesAreStartUpErrors_AUTH006_AUTH008) {
     const auto insecure = CurlTransport::create(config);
     ASSERT_FALSE(insecure);
     EXPECT_EQ(insecure.error().what,
-              "test: insecure-skip-tls-verify: anybody could be that server; it works only with --allow-insecure-api-server");
+              "test: insecure-skip-tls-verify: anybody could be that server; it works only with --insecure-skip-tls-verify-allowed");
     EXPECT_TRUE(CurlTransport::create(config, {.allow_insecure = true}));
     config.insecure_skip_tls_verify = false;
     config.impersonate.user = "jane\r\nAuthorization: x";
