@@ -8,12 +8,12 @@ namespace penstock::kube {
 ClusterSource::ClusterSource(ClusterSettings settings, Transport& transport, RandomSource random)
     : settings_(std::move(settings)),
       server_{transport, decoder_, std::move(random), log_},
-      store_(settings_.scope.nodes != Scope::Nodes::None, log_),
+      store_(settings_.scope.nodes, log_),
       services_(services_of(settings_.scope), store_.services(), server_, settings_.streamed_lists),
       endpoints_(endpoints_of(settings_.scope).front(), store_.slices(), server_, settings_.streamed_lists),
       discovery_(endpoints_of(settings_.scope), endpoints_, server_) {
-    if (settings_.scope.nodes != Scope::Nodes::None) {
-        nodes_.emplace(nodes_of(settings_.scope), store_.nodes(), server_, settings_.streamed_lists);
+    if (settings_.scope.nodes) {
+        nodes_.emplace(all_nodes(), store_.nodes(), server_, settings_.streamed_lists);
     }
 }
 

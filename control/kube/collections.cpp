@@ -74,17 +74,16 @@ std::string_view resource_name(ObjectKind kind) noexcept {
 
 Collection services_of(const Scope& scope) {
     Collection services = collection_of(ObjectKind::Service, "v1", scope);
-    services.label_selector = std::string(kNotHeadless) + "," + std::string(kNotForOthers);
+    services.label_selector = kNotHeadless;
+    if (!scope.with_proxy_services) {  // no selector says "absent, or this value"
+        services.label_selector.append(",").append(kNotForOthers);
+    }
     services.field_selector = "spec.clusterIP!=None";
     return services;
 }
 
-Collection nodes_of(const Scope& scope) {
-    Collection nodes = collection_of(ObjectKind::Node, "v1", scope);
-    if (scope.nodes == Scope::Nodes::One) {
-        nodes.field_selector = "metadata.name=" + scope.node_name;
-    }
-    return nodes;
+Collection all_nodes() {
+    return collection_of(ObjectKind::Node, "v1", {});
 }
 
 std::vector<Collection> endpoints_of(const Scope& scope) {

@@ -12,15 +12,10 @@ namespace penstock::kube {
 
 // How much of a cluster is followed.
 struct Scope {
-    std::string namespace_name;  // "": all of them
-    enum class Nodes : uint8_t {
-        All,
-        One,   // `node_name` alone: enough in node mode where nothing asks about other Nodes
-        None,  // namespace-scoped rights give no Nodes
-    };
-    Nodes nodes = Nodes::All;
-    std::string node_name;
-    bool endpoints_only = false;  // core Endpoints, whatever else is served (EP-001)
+    std::string namespace_name;        // "": all of them
+    bool nodes = true;                 // namespace-scoped rights give none
+    bool endpoints_only = false;       // core Endpoints, whatever else is served (EP-001)
+    bool with_proxy_services = false;  // Services that name a proxy may be ours (SVC-004); else servers may leave them out
 };
 
 // One collection, as one server serves it.
@@ -38,7 +33,7 @@ struct Collection {
 [[nodiscard]] std::string_view resource_name(ObjectKind kind) noexcept;
 
 [[nodiscard]] Collection services_of(const Scope& scope);
-[[nodiscard]] Collection nodes_of(const Scope& scope);
+[[nodiscard]] Collection all_nodes();
 // Where endpoints may be, best first: the first that is served is the truth, alone (EP-001).
 [[nodiscard]] std::vector<Collection> endpoints_of(const Scope& scope);
 

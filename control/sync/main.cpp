@@ -70,8 +70,10 @@ Result<Followed> open_cluster(const Options& options) {
     if (!config) {
         return std::unexpected(std::move(config.error()));
     }
-    kube::Scope scope{.namespace_name = options.namespace_name, .endpoints_only = options.endpoints_only};
-    scope.nodes = scope.namespace_name.empty() ? kube::Scope::Nodes::All : kube::Scope::Nodes::None;
+    kube::Scope scope{.namespace_name = options.namespace_name,
+                      .nodes = options.namespace_name.empty(),
+                      .endpoints_only = options.endpoints_only,
+                      .with_proxy_services = !options.policy.own_proxy_name.empty()};
     auto follower = ClusterFollower::open(
         {.config = *config, .scope = std::move(scope), .allow_insecure = options.allow_insecure, .events = options.events});
     if (!follower) {

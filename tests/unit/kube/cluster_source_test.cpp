@@ -135,7 +135,7 @@ TEST_F(ClusterSourceTest, TellsNothingBeforeEachHasBeenListed_GEN012) {
 }
 
 TEST_F(ClusterSourceTest, AsksForNoNodesWhereNoneAreUsed_APISYNC001) {
-    begin({.server = "", .scope = {.namespace_name = "shop", .nodes = Scope::Nodes::None}, .streamed_lists = false});
+    begin({.server = "", .scope = {.namespace_name = "shop", .nodes = false}, .streamed_lists = false});
     ASSERT_EQ(transport_.open.size(), 2U);
     reply("/api/v1/namespaces/shop/services", 200, list_of("/api/v1/namespaces/shop/services", "10", {}));
     reply("/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices", 200,

@@ -7,7 +7,7 @@ namespace {
 
 TEST(Collections, TheWholeClusterByDefault_APISYNC001) {
     EXPECT_EQ(services_of({}).path, "/api/v1/services");
-    EXPECT_EQ(nodes_of({}).path, "/api/v1/nodes");
+    EXPECT_EQ(all_nodes().path, "/api/v1/nodes");
     const auto endpoints = endpoints_of({});
     ASSERT_EQ(endpoints.size(), 3U);
     EXPECT_EQ(endpoints[0].path, "/apis/discovery.k8s.io/v1/endpointslices");
@@ -17,13 +17,11 @@ TEST(Collections, TheWholeClusterByDefault_APISYNC001) {
     EXPECT_EQ(endpoints[2].kind, ObjectKind::Endpoints);
 }
 
-TEST(Collections, OneNamespaceAndOneNode_APISYNC001) {
-    const Scope scope{.namespace_name = "shop", .nodes = Scope::Nodes::One, .node_name = "edge-1"};
+TEST(Collections, OneNamespace_APISYNC001) {
+    const Scope scope{.namespace_name = "shop"};
     EXPECT_EQ(services_of(scope).path, "/api/v1/namespaces/shop/services");
     EXPECT_EQ(endpoints_of(scope)[0].path, "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices");
     EXPECT_EQ(endpoints_of(scope)[2].path, "/api/v1/namespaces/shop/endpoints");
-    EXPECT_EQ(nodes_of(scope).path, "/api/v1/nodes");
-    EXPECT_EQ(nodes_of(scope).field_selector, "metadata.name=edge-1");
 }
 
 TEST(Collections, EndpointsOnlyWhereConfigured_EP001) {
@@ -39,11 +37,15 @@ TEST(Collections, FiltersAsTheSheetAllowsThem_APISYNC016) {
         EXPECT_EQ(endpoints.label_selector, "!service.kubernetes.io/headless") << endpoints.path;
         EXPECT_EQ(endpoints.field_selector, "") << endpoints.path;
     }
-    EXPECT_EQ(nodes_of({}).label_selector + nodes_of({}).field_selector, "");
+    EXPECT_EQ(all_nodes().label_selector + all_nodes().field_selector, "");
+}
+
+TEST(Collections, ServicesOfANamedProxyAreAskedForWhereTheyMayBeOurs_SVC004) {
+    EXPECT_EQ(services_of({.with_proxy_services = true}).label_selector, "!service.kubernetes.io/headless");
 }
 
 TEST(Collections, AListGoesOnWithItsTokenAlone_APISYNC002) {
-    const Collection nodes = nodes_of({});
+    const Collection nodes = all_nodes();
     EXPECT_EQ(list_target(nodes, {}), "/api/v1/nodes?limit=500");
     EXPECT_EQ(list_target(nodes, {.limited = false}), "/api/v1/nodes");
     EXPECT_EQ(list_target(nodes, {.not_older_than = "7"}), "/api/v1/nodes?limit=500&resourceVersion=7&resourceVersionMatch=NotOlderThan");
@@ -51,9 +53,9 @@ TEST(Collections, AListGoesOnWithItsTokenAlone_APISYNC002) {
 }
 
 TEST(Collections, AWatchAsksForBookmarksAndAnEnd_APISYNC004) {
-    EXPECT_EQ(watch_target(nodes_of({}), {.version = "7", .timeout_s = 345}),
+    EXPECT_EQ(watch_target(all_nodes(), {.version = "7", .timeout_s = 345}),
               "/api/v1/nodes?watch=1&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=345");
-    EXPECT_EQ(watch_target(nodes_of({}), {.version = "", .initial_events = true, .timeout_s = 300}),
+    EXPECT_EQ(watch_target(all_nodes(), {.version = "", .initial_events = true, .timeout_s = 300}),
               "/api/v1/nodes?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=300");
 }
 
