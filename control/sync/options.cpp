@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "control/http/server.hpp"
+#include "dataplane/lb/names.hpp"
 
 namespace penstock::sync {
 namespace po = boost::program_options;
@@ -168,14 +169,12 @@ Status read_words(const po::variables_map& values, semantics::Policy& policy) {
         return fail(Errc::InvalidArgument, "--source-ranges-compat " + compat + ": must be none or kube-proxy");
     }
     policy.source_ranges_compat_kube_proxy = compat == "kube-proxy";
-    const std::string scheduler = text_of(values, "scheduler");
-    for (const auto kind : {lb::SchedulerKind::RoundRobin, lb::SchedulerKind::Random, lb::SchedulerKind::Maglev}) {
-        if (scheduler == lb::to_string(kind)) {
-            policy.default_scheduler = kind;
-            return {};
-        }
+    const auto scheduler = lb::parse_scheduler(text_of(values, "scheduler"));
+    if (!scheduler) {
+        return in_context("--scheduler", scheduler.error());
     }
-    return fail(Errc::InvalidArgument, "--scheduler " + scheduler + ": must be rr, random or mh");
+    policy.default_scheduler = *scheduler;
+    return {};
 }
 
 Result<semantics::Policy> read_policy(const po::variables_map& values) {

@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"bare_address", {"--manifests=m", "--nodeport-addresses=10.0.0.1"}, "NODEPORT-003"},
                     Refusal{"primary_and_more", {"--manifests=m", "--nodeport-addresses=primary,10.0.0.0/8"}, "primary stands alone"},
                     Refusal{"scope", {"--manifests=m", "--lb-vip-scope=some"}, "owned or all"},
-                    Refusal{"scheduler", {"--manifests=m", "--scheduler=best"}, "rr, random or mh"},
+                    Refusal{"scheduler", {"--manifests=m", "--scheduler=best"}, "\"best\" is not a scheduler: rr, random, mh are known"},
                     Refusal{"compat", {"--manifests=m", "--source-ranges-compat=yes"}, "none or kube-proxy"},
                     Refusal{"tcp_without_tls", {"--manifests=m", "--gateway=10.0.0.1:7443"}, "--tls-cert, --tls-key and --tls-ca"},
                     Refusal{"target", {"--manifests=m", "--gateway=10.0.0.1"}, "HOST:PORT"},
@@ -133,7 +133,7 @@ TEST(SyncOptions, ReadTimes_GEN008_APISYNC021) {
 TEST(SyncOptions, AFileHasTheSameNamesAndTheCommandLineWins) {
     const test::TemporaryFolder disk;
     disk.write("sync.ini", "manifests = /from/file\nscheduler = mh\ndefault-lb = true\ngateway = unix:/a\ngateway = unix:/b\n");
-    const Options options = options_of({"--config", (disk.path() / "sync.ini").string(), "--scheduler", "random"});
+    const Options options = options_of({"--config", (disk.path() / "sync.ini").string(), "--scheduler", "Random"});
     EXPECT_EQ(options.manifests, "/from/file");
     EXPECT_EQ(options.policy.default_scheduler, lb::SchedulerKind::Random);
     EXPECT_TRUE(options.policy.default_lb);
