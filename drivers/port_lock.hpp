@@ -21,7 +21,6 @@ class PortLock {
     PortLock& operator=(PortLock&& other) noexcept;
     ~PortLock();
 
-    [[nodiscard]] bool is_held() const noexcept { return fd_ >= 0; }
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:

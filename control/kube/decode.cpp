@@ -165,22 +165,4 @@ Result<ApiStatus> decode_status(Decoder& decoder, std::string_view json) {
     return read_status(fields);
 }
 
-Result<std::vector<std::string>> decode_resource_names(Decoder& decoder, std::string_view json) {
-    if (const Status parsed = decoder.tree().parse(json); !parsed) {
-        return in_context("APIResourceList", parsed.error());
-    }
-    FaultList faults;
-    const JsonFields fields(decoder.tree(), 0, faults);
-    if (fields.text("kind") != "APIResourceList") {
-        return fail(Errc::Corrupt, "APIResourceList: the object is none");
-    }
-    std::vector<std::string> names;
-    fields.each_mapping("resources", [&](const JsonFields& resource) {
-        if (const std::string_view name = resource.text("name"); !name.empty() && name.find('/') == std::string_view::npos) {
-            names.emplace_back(name);
-        }
-    });
-    return names;
-}
-
 }  // namespace penstock::kube

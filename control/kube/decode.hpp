@@ -80,7 +80,4 @@ class Decoder {
 // The body of an answer of 400 and above, where it is a metav1.Status; proxies answer with other things.
 [[nodiscard]] Result<ApiStatus> decode_status(Decoder& decoder, std::string_view json);
 
-// APIResourceList, the answer to GET /apis/GROUP/VERSION: the plural names served, without subresources ("endpointslices").
-[[nodiscard]] Result<std::vector<std::string>> decode_resource_names(Decoder& decoder, std::string_view json);
-
 }  // namespace penstock::kube

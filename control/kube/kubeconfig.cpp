@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 
 #include "control/kube/base64.hpp"
 #include "control/kube/file_text.hpp"
@@ -404,25 +403,6 @@ Result<ClientConfig> read_kubeconfig(const std::vector<fs::path>& files, std::st
         texts.push_back({.file = failed ? file : absolute, .text = std::move(*text)});
     }
     return resolve_kubeconfig(texts, context);
-}
-
-std::vector<fs::path> default_kubeconfig_files(const Environment& environment) {
-    std::vector<fs::path> candidates;
-    if (const auto listed = environment("KUBECONFIG"); listed && !listed->empty()) {
-        std::stringstream list(*listed);
-        for (std::string file; std::getline(list, file, ':');) {
-            if (!file.empty()) {
-                candidates.emplace_back(file);
-            }
-        }
-    } else if (const auto home = environment("HOME")) {
-        candidates.push_back(fs::path(*home) / ".kube" / "config");
-    }
-    std::erase_if(candidates, [](const fs::path& file) {
-        std::error_code ignored;
-        return !fs::exists(file, ignored);
-    });
-    return candidates;
 }
 
 }  // namespace penstock::kube

@@ -33,7 +33,4 @@ struct KubeconfigText {
 // The same from files, all of which must be there.
 [[nodiscard]] Result<ClientConfig> read_kubeconfig(const std::vector<std::filesystem::path>& files, std::string_view context);
 
-// What kubectl would read when told nothing: those of $KUBECONFIG that exist, else ~/.kube/config where it exists.
-[[nodiscard]] std::vector<std::filesystem::path> default_kubeconfig_files(const Environment& environment = process_environment);
-
 }  // namespace penstock::kube

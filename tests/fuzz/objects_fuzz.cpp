@@ -80,6 +80,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         }
     }
     static_cast<void>(decode_status(decoder, text));
-    static_cast<void>(decode_resource_names(decoder, text));
     return 0;
 }

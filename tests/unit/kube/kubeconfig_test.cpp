@@ -198,19 +198,6 @@ TEST(Kubeconfig, UnreadableFileIsAStartUpError_AUTH001) {
     EXPECT_FALSE(read_kubeconfig({}, ""));
 }
 
-TEST(Kubeconfig, DefaultFilesAreThoseOfKubectl_AUTH001) {
-    const ScratchFolder folder;
-    const auto one = folder.write("one", "");
-    const auto home = folder.write(".kube/config", "");
-    std::optional<std::string> listed = one.string() + ":" + (folder.path() / "missing").string() + ":";
-    const Environment environment = [&](const std::string& name) -> std::optional<std::string> {
-        return name == "KUBECONFIG" ? listed : name == "HOME" ? std::optional(folder.path().string()) : std::nullopt;
-    };
-    EXPECT_EQ(default_kubeconfig_files(environment), std::vector{one});
-    listed.reset();
-    EXPECT_EQ(default_kubeconfig_files(environment), std::vector{home});
-}
-
 TEST(InCluster, EnvironmentAndServiceAccount_AUTH003) {
     const ScratchFolder folder;
     std::map<std::string, std::string> variables = {{"KUBERNETES_SERVICE_HOST", "fd00::1"}, {"KUBERNETES_SERVICE_PORT", "443"}};

@@ -140,17 +140,5 @@ TEST(DecodeStatus, WhatAProxySaysIsNone) {
     }
 }
 
-TEST(DecodeResourceNames, TellsWhatAGroupVersionServes_EP001) {
-    Decoder decoder;
-    EXPECT_EQ(decode_resource_names(decoder,
-                                    R"({"kind":"APIResourceList","apiVersion":"v1","groupVersion":"discovery.k8s.io/v1",)"
-                                    R"("resources":[{"name":"endpointslices","singularName":"","namespaced":true,"kind":"EndpointSlice",)"
-                                    R"("verbs":["list","watch"]},{"name":"endpointslices/status"},{"name":"others"}]})")
-                  .value(),
-              (std::vector<std::string>{"endpointslices", "others"}));
-    EXPECT_EQ(decode_resource_names(decoder, R"({"kind":"APIResourceList","resources":null})").value(), std::vector<std::string>());
-    EXPECT_FALSE(decode_resource_names(decoder, R"({"kind":"Status"})").has_value());
-}
-
 }  // namespace
 }  // namespace penstock::kube
