@@ -145,7 +145,7 @@ void Compiler::take_over(const DesiredServices& desired, const model::ServiceKey
         want_no_longer(port);
         port.desired = nullptr;
         port.in_force = {};
-        port.why.clear();
+        port.refusal.reset();
         considered_.insert(&port);
         return;
     }
@@ -186,9 +186,9 @@ void Compiler::end_round() {
 void Compiler::consider(ServicePort& port) {
     note_change(port);
     considered_.insert(&port);
-    if (const std::string why = obstacle_of(port); !why.empty()) {
+    if (auto refusal = obstacle_of(port)) {
         short_of_ids_.erase(&port);
-        refuse(port, why);
+        refuse(port, std::move(*refusal));
         return;
     }
     const Programmed& former = port.former;
@@ -199,24 +199,24 @@ void Compiler::consider(ServicePort& port) {
     }
 }
 
-// "" where there is none.
-std::string Compiler::obstacle_of(const ServicePort& port) const {
+// Nullopt where there is none.
+std::optional<model::Refusal> Compiler::obstacle_of(const ServicePort& port) const {
     std::unordered_set<Claim, ClaimHash> own;
     for (const auto& frontend : port.desired->frontends) {
         const Claim claim(frontend, port.key.protocol);
         // Neither comes off the wire (rpc/convert.hpp).
         if (frontend.set >= port.desired->sets.size()) {
-            return claim.to_string() + " leads to no backend set";
+            return model::Refusal{model::kInvalidService, claim.to_string() + " leads to no backend set"};
         }
         if (!own.insert(claim).second) {
-            return claim.to_string() + " is there twice";
+            return model::Refusal{model::kInvalidService, claim.to_string() + " is there twice"};
         }
         const ServicePort* owner = find(claim)->owner;
         if (owner != nullptr && owner != &port && ByRank{}(owner, &port)) {
-            return claim.to_string() + " belongs to service " + owner->key.to_string();
+            return model::Refusal{model::kFrontendConflict, claim.to_string() + " belongs to service " + owner->key.to_string()};
         }
     }
-    return "";
+    return std::nullopt;
 }
 
 // Null where it was refused. Takes the ids of what is new in it; what it lost is released at the end of the round.
@@ -226,7 +226,7 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
     const auto former_id = ids_.services.find(key);
     if (!former_id && ids_.services.room() == 0) {
         short_of_ids_.insert(&port);
-        refuse(port, "there is no room for another service port (CapacityExceeded)");
+        refuse(port, {model::kCapacityExceeded, "there is no room for another service port"});
         return nullptr;
     }
     const auto places = places_of(desired);
@@ -234,8 +234,8 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
         places, [&](const Place& place) { return !former_id || !ids_.backends.find(BackendKey{*former_id, place.first, place.second}); }));
     if (missing > ids_.backends.room()) {
         short_of_ids_.insert(&port);
-        refuse(port, "there is no room for " + std::to_string(missing) + " more endpoints, only for " +
-                         std::to_string(ids_.backends.room()) + " (CapacityExceeded)");
+        refuse(port, {model::kCapacityExceeded, "there is no room for " + std::to_string(missing) + " more endpoints, only for " +
+                                                    std::to_string(ids_.backends.room())});
         return nullptr;
     }
     auto service = std::make_shared<lb::Service>();
@@ -271,7 +271,7 @@ lb::BackendSet Compiler::build_set(ServiceId service, const model::BackendSet& d
 
 void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> service) {
     short_of_ids_.erase(&port);
-    port.why.clear();
+    port.refusal.reset();
     if (port.owned == port.desired && port.in_force.service == service) {
         return;  // stays as it is
     }
@@ -297,8 +297,9 @@ void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> serv
 }
 
 // What is in force of it stays, as far as nobody owns its claims.
-void Compiler::refuse(ServicePort& port, const std::string& why) {
-    port.why = "service " + port.key.to_string() + ": " + why;
+void Compiler::refuse(ServicePort& port, model::Refusal refusal) {
+    refusal.why = "service " + port.key.to_string() + ": " + refusal.why;
+    port.refusal = std::move(refusal);
     let_go(port, false, true);
     if (port.in_force.service != nullptr && port.held == nullptr) {
         hold(port);
@@ -538,10 +539,10 @@ void Compiler::publish() {
         } else {
             next->services.insert_or_assign(key, port->second.in_force);
         }
-        if (port == ports_.end() || port->second.why.empty()) {
+        if (port == ports_.end() || !port->second.refusal) {
             next->refusals.erase(key);
         } else {
-            next->refusals.insert_or_assign(key, port->second.why);
+            next->refusals.insert_or_assign(key, *port->second.refusal);
         }
     }
     compiled_ = std::move(next);

@@ -16,6 +16,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -26,6 +27,7 @@
 #include "control/gateway/id_map.hpp"
 #include "control/gateway/shared_map.hpp"
 #include "control/model/desired.hpp"
+#include "control/model/refusal.hpp"
 #include "dataplane/lb/service_table.hpp"
 #include "dataplane/lb/service_table_builder.hpp"
 
@@ -45,7 +47,7 @@ struct Programmed {
 struct Compiled {
     std::shared_ptr<const lb::ServiceTable> table = std::make_shared<lb::ServiceTable>();
     SharedMap<model::ServiceKey, Programmed> services;
-    SharedMap<model::ServiceKey, std::string> refusals;  // desired, but not programmed as desired: the thing and the rule
+    SharedMap<model::ServiceKey, model::Refusal> refusals;  // desired, but not programmed as desired
 };
 
 struct CompileInput {
@@ -98,7 +100,7 @@ class Compiler {
         std::shared_ptr<const model::Service> held;     // refused: the version whose claims it keeps as far as nobody owns them
         Programmed in_force;                            // service null: nothing
         Programmed former;                              // in force before this round
-        std::string why;                                // refused: the thing and the rule
+        std::optional<model::Refusal> refusal;
     };
     struct ByRank {
         bool operator()(const ServicePort* a, const ServicePort* b) const noexcept;
@@ -126,11 +128,11 @@ class Compiler {
     void settle();
     void end_round();
     void consider(ServicePort& port);
-    [[nodiscard]] std::string obstacle_of(const ServicePort& port) const;
+    [[nodiscard]] std::optional<model::Refusal> obstacle_of(const ServicePort& port) const;
     [[nodiscard]] std::shared_ptr<const lb::Service> build_service(ServicePort& port);
     [[nodiscard]] lb::BackendSet build_set(ServiceId service, const model::BackendSet& desired, lb::SchedulerKind scheduler) const;
     void accept(ServicePort& port, std::shared_ptr<const lb::Service> service);
-    void refuse(ServicePort& port, const std::string& why);
+    void refuse(ServicePort& port, model::Refusal refusal);
     void want(ServicePort& port);
     void want_no_longer(ServicePort& port);
     void hold(ServicePort& port);

@@ -47,8 +47,8 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
             all.push_back(key);
         }
         recompile(all);
-        for (const auto& [key, why] : state_.compiler.compiled()->refusals) {
-            log::get("control").warn("last good state: {}", why);
+        for (const auto& [key, refusal] : state_.compiler.compiled()->refusals) {
+            log::get("control").warn("last good state: {}", refusal.why);
         }
     }
     return snapshot();
@@ -288,10 +288,10 @@ void Reconciler::answer(std::vector<Answer>& answers) {
         for (const Answer& waiting : answers) {
             rpc::UpdateResult& result = results.emplace_back();
             for (const auto& key : waiting.touched) {
-                if (const auto* why = state_.compiler.compiled()->refusals.get(key)) {
-                    result.services.push_back({key, Kind::Refused, *why});
+                if (const auto* refusal = state_.compiler.compiled()->refusals.get(key)) {
+                    result.services.push_back({key, Kind::Refused, *refusal});
                 } else {
-                    result.services.push_back({key, state_.asked.contains(key) ? Kind::Applied : Kind::Removed, ""});
+                    result.services.push_back({key, state_.asked.contains(key) ? Kind::Applied : Kind::Removed, {}});
                 }
             }
             result.apply_us =
@@ -306,7 +306,7 @@ void Reconciler::answer(std::vector<Answer>& answers) {
                    text_of(version), is_delta ? "delta" : "full", results[i].services.size(), results[i].apply_us);
         for (const auto& outcome : results[i].services) {
             if (outcome.kind == Kind::Refused) {
-                logger.warn("refused: {}", outcome.why);
+                logger.warn("refused: {}", outcome.refusal.why);
             }
         }
         answers[i].update.done(std::move(results[i]));

@@ -74,9 +74,9 @@ v1::ServiceResult result_of(const model::ServiceKey& key, const ServicesNow& now
         return rpc::to_proto(rpc::ServiceOutcome{key, Kind::Refused, refusal->second});
     }
     if (const auto invalid = now.invalid.find(key); invalid != now.invalid.end()) {
-        return rpc::to_proto(rpc::ServiceOutcome{key, Kind::Refused, invalid->second});
+        return rpc::to_proto(rpc::ServiceOutcome{key, Kind::Refused, {model::kInvalidService, invalid->second}});
     }
-    return rpc::to_proto(rpc::ServiceOutcome{key, Kind::Applied, ""});
+    return rpc::to_proto(rpc::ServiceOutcome{key, Kind::Applied, {}});
 }
 
 struct KnownBackend {

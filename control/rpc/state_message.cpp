@@ -127,6 +127,7 @@ Status StateParts::read_services(const google::protobuf::RepeatedPtrField<v1::Se
         v1::ServiceResult& result = out.refused.emplace_back();
         *result.mutable_key() = message.key();
         result.set_outcome(v1::ServiceResult::OUTCOME_REFUSED);
+        result.set_reason(std::string(model::kInvalidService));
         result.set_why(service.error().what);
         if (auto key = from_proto(message.key()); key && named.insert(*key).second) {
             out.update.invalid.emplace_back(std::move(*key), service.error().what);
@@ -181,7 +182,8 @@ v1::ServiceResult to_proto(const ServiceOutcome& outcome) {
             message.set_outcome(v1::ServiceResult::OUTCOME_REMOVED);
             break;
     }
-    message.set_why(outcome.why);
+    message.set_reason(std::string(outcome.refusal.reason));
+    message.set_why(outcome.refusal.why);
     return message;
 }
 

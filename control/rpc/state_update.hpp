@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "control/model/desired.hpp"
+#include "control/model/refusal.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::rpc {
@@ -26,7 +27,7 @@ struct ServiceOutcome {
     enum class Kind : uint8_t { Applied, Refused, Removed };
     model::ServiceKey key;
     Kind kind = Kind::Applied;
-    std::string why;  // for Refused: the thing and the rule
+    model::Refusal refusal;  // for Refused
     bool operator==(const ServiceOutcome&) const = default;
 };
 

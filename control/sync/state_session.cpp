@@ -1,9 +1,9 @@
 #include "control/sync/state_session.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
+#include "control/model/refusal.hpp"
 #include "control/rpc/convert.hpp"
 
 namespace penstock::sync {
@@ -19,17 +19,9 @@ LogLine::Level level_of(const model::Notice& notice) {
     return notice.level == model::Notice::Level::Warning ? LogLine::Level::Warning : LogLine::Level::Info;
 }
 
-// The word of the requirement sheet for what a gateway says: it ends its text with the word in brackets where it knows one.
-std::string reason_in(const std::string& why) {
-    const size_t open = why.rfind('(');
-    if (open != std::string::npos && why.ends_with(')')) {
-        const std::string word = why.substr(open + 1, why.size() - open - 2);
-        const auto is_letter = [](unsigned char c) { return std::isalpha(c) != 0; };
-        if (!word.empty() && std::isupper(static_cast<unsigned char>(word.front())) != 0 && std::ranges::all_of(word, is_letter)) {
-            return word;
-        }
-    }
-    return why.find(" belongs to service ") != std::string::npos ? "FrontendConflict" : "InvalidService";
+// A gateway that says none is older than reasons.
+std::string reason_of(const v1::ServiceResult& refused) {
+    return refused.reason().empty() ? std::string(model::kInvalidService) : refused.reason();
 }
 
 }  // namespace
@@ -290,7 +282,7 @@ void StateSession::note_results(const v1::Applied& answer, const Flight& flight)
             continue;
         }
         if (result.outcome() == v1::ServiceResult::OUTCOME_REFUSED) {
-            note_refusal(*key, result.why());
+            note_refusal(*key, result);
             refused_now.insert(std::move(*key));
         } else if (result.outcome() == v1::ServiceResult::OUTCOME_REMOVED) {
             programmed_.erase(*key);
@@ -312,16 +304,16 @@ void StateSession::note_results(const v1::Applied& answer, const Flight& flight)
 }
 
 // A refusal is said once for each reason: a gateway repeats it with every message that touches the service port.
-void StateSession::note_refusal(const model::ServiceKey& key, const std::string& why) {
+void StateSession::note_refusal(const model::ServiceKey& key, const v1::ServiceResult& result) {
     std::string& known = refused_[key];
-    if (known == why) {
+    if (known == result.why()) {
         return;
     }
-    known = why;
+    known = result.why();
     programmed_.erase(key);
-    say(LogLine::Level::Warning, "refused service " + key.to_string() + ": " + why);
+    say(LogLine::Level::Warning, "refused service " + key.to_string() + ": " + result.why());
     if (observer_ != nullptr) {
-        observer_->on_refused(gateway_name(), key, reason_in(why), why);
+        observer_->on_refused(gateway_name(), key, reason_of(result), result.why());
     }
 }
 

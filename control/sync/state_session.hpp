@@ -107,7 +107,7 @@ class StateSession {
     // It did not arrive: the gateway still lacks what it carried.
     void forget_unanswered();
     void note_results(const v1::Applied& answer, const Flight& flight);
-    void note_refusal(const model::ServiceKey& key, const std::string& why);
+    void note_refusal(const model::ServiceKey& key, const v1::ServiceResult& result);
     void count_differences(const v1::Applied& answer, const Flight& flight);
     [[nodiscard]] const std::string& gateway_name() const;
     void say(LogLine::Level level, std::string text) { log_.push_back({level, std::move(text)}); }

@@ -56,7 +56,7 @@ class FullCompiler {
             }
         }
         // What stays of the refused ones comes last, so that it cannot keep a tuple from its new owner.
-        for (const auto& [key, why] : out_.refusals) {
+        for (const auto& [key, refusal] : out_.refusals) {
             if (const auto in_force = previous_.services.find(key); in_force != previous_.services.end()) {
                 program_leftover(in_force->first, in_force->second);
             }
@@ -75,7 +75,7 @@ class FullCompiler {
         for (const auto& frontend : desired->frontends) {
             const Claim claim(frontend, key.protocol);
             if (const auto owner = claims_.find(claim); owner != claims_.end()) {
-                refuse(key, claim.to_string() + " belongs to service " + owner->second->to_string());
+                refuse(key, model::kFrontendConflict, claim.to_string() + " belongs to service " + owner->second->to_string());
                 return;
             }
         }
@@ -132,7 +132,7 @@ class FullCompiler {
     std::shared_ptr<const lb::Service> build_service(const model::ServiceKey& key, const model::Service& desired) {
         if (!ids_.services.find(key).has_value() && ids_.services.room() == 0) {
             short_of_ids_ = true;
-            refuse(key, "there is no room for another service port (CapacityExceeded)");
+            refuse(key, model::kCapacityExceeded, "there is no room for another service port");
             return nullptr;
         }
         const auto places = places_of(desired);
@@ -142,8 +142,8 @@ class FullCompiler {
         }));
         if (missing > ids_.backends.room()) {
             short_of_ids_ = true;
-            refuse(key, "there is no room for " + std::to_string(missing) + " more endpoints, only for " +
-                            std::to_string(ids_.backends.room()) + " (CapacityExceeded)");
+            refuse(key, model::kCapacityExceeded,
+                   "there is no room for " + std::to_string(missing) + " more endpoints, only for " + std::to_string(ids_.backends.room()));
             return nullptr;
         }
         auto service = std::make_shared<lb::Service>();
@@ -177,8 +177,8 @@ class FullCompiler {
         return set;
     }
 
-    void refuse(const model::ServiceKey& key, const std::string& why) {
-        out_.refusals.emplace(key, "service " + key.to_string() + ": " + why);
+    void refuse(const model::ServiceKey& key, std::string_view reason, const std::string& why) {
+        out_.refusals.emplace(key, model::Refusal{reason, "service " + key.to_string() + ": " + why});
     }
 
     Result<std::shared_ptr<const lb::ServiceTable>> build_table() {

@@ -14,7 +14,7 @@ namespace penstock::gateway {
 struct FullCompiled {
     std::shared_ptr<const lb::ServiceTable> table = std::make_shared<lb::ServiceTable>();
     std::map<model::ServiceKey, Programmed> services;
-    std::map<model::ServiceKey, std::string> refusals;
+    std::map<model::ServiceKey, model::Refusal> refusals;
 };
 
 [[nodiscard]] Result<FullCompiled> full_compile(const CompileInput& input, const FullCompiled& previous, IdMap& ids);

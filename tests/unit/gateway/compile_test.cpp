@@ -256,8 +256,9 @@ TEST(Compile, AConflictRefusesOneServiceByNameAndNoOther_GEN001_SVC018) {
                  service("z", {external("192.0.2.3", 80)}, {"10.0.0.3"})}));
     EXPECT_EQ(gateway.find("192.0.2.1", 80)->service->name, "a") << "who is in force keeps its tuple, whatever the order of names";
     ASSERT_EQ(gateway.now.refusals.size(), 1U);
-    EXPECT_EQ(gateway.now.refusals.at(key("0-newer")),
-              "service default/0-newer/TCP: TCP 192.0.2.1 port 80 belongs to service default/a/TCP");
+    EXPECT_EQ(
+        gateway.now.refusals.at(key("0-newer")),
+        (model::Refusal{model::kFrontendConflict, "service default/0-newer/TCP: TCP 192.0.2.1 port 80 belongs to service default/a/TCP"}));
     EXPECT_NE(gateway.find("192.0.2.3", 80), nullptr);
     // The owner goes: the other one takes over without being sent again.
     auto services = gateway.wanted;
@@ -271,7 +272,7 @@ TEST(Compile, TwoServicesMayNotShareANodePort_SVC018) {
     Gateway gateway;
     gateway.addresses = {{"pen0", ip("192.0.2.1"), 24, true}};
     gateway.apply(desired({service("a", {node_port(30080)}, {"10.0.0.1"}), service("b", {node_port(30080)}, {"10.0.0.2"})}));
-    EXPECT_NE(gateway.now.refusals.at(key("b")).find("TCP IPv4 NodePort 30080 belongs to service default/a/TCP"), std::string::npos);
+    EXPECT_NE(gateway.now.refusals.at(key("b")).why.find("TCP IPv4 NodePort 30080 belongs to service default/a/TCP"), std::string::npos);
     EXPECT_EQ(gateway.find("192.0.2.1", 30080)->service->name, "a");
 }
 
@@ -311,14 +312,16 @@ TEST(Compile, AFullTableRefusesTheNewestAndKeepsTheOlder_GEN009) {
         desired({service("m", {external("192.0.2.1", 80)}, {"10.0.0.1"}), service("n", {external("192.0.2.2", 80)}, {"10.0.0.2"})}));
     gateway.apply(desired({service("m", {external("192.0.2.1", 80)}, {"10.0.0.1"}), service("n", {external("192.0.2.2", 80)}, {"10.0.0.2"}),
                            service("a", {external("192.0.2.3", 80)}, {"10.0.0.3"})}));
-    EXPECT_NE(gateway.now.refusals.at(key("a")).find("no room for another service port"), std::string::npos);
+    EXPECT_EQ(gateway.now.refusals.at(key("a")).reason, model::kCapacityExceeded);
+    EXPECT_NE(gateway.now.refusals.at(key("a")).why.find("no room for another service port"), std::string::npos);
     EXPECT_NE(gateway.find("192.0.2.1", 80), nullptr);
     EXPECT_NE(gateway.find("192.0.2.2", 80), nullptr);
     EXPECT_EQ(gateway.find("192.0.2.3", 80), nullptr);
     // n grows beyond what is left: its former version stays.
     gateway.apply(desired({service("m", {external("192.0.2.1", 80)}, {"10.0.0.1"}),
                            service("n", {external("192.0.2.2", 80)}, {"10.0.0.2", "10.0.0.3", "10.0.0.4"})}));
-    EXPECT_NE(gateway.now.refusals.at(key("n")).find("no room for 2 more endpoints, only for 1"), std::string::npos);
+    EXPECT_EQ(gateway.now.refusals.at(key("n")).reason, model::kCapacityExceeded);
+    EXPECT_NE(gateway.now.refusals.at(key("n")).why.find("no room for 2 more endpoints, only for 1"), std::string::npos);
     EXPECT_EQ(gateway.find("192.0.2.2", 80)->backends().usable.size(), 1U);
     // Room comes back in the very state that makes the same wish again.
     gateway.apply(desired({service("n", {external("192.0.2.2", 80)}, {"10.0.0.2", "10.0.0.3", "10.0.0.4"})}));

@@ -226,7 +226,8 @@ TEST(Reconciler, ARefusalIsAnsweredByNameAndNothingElseSuffers_GEN001) {
     ASSERT_EQ(answer->services.size(), 2U);
     EXPECT_EQ(answer->services[0].kind, Kind::Applied);
     EXPECT_EQ(answer->services[1].kind, Kind::Refused);
-    EXPECT_NE(answer->services[1].why.find("belongs to service default/a/TCP"), std::string::npos);
+    EXPECT_EQ(answer->services[1].refusal.reason, model::kFrontendConflict);
+    EXPECT_NE(answer->services[1].refusal.why.find("belongs to service default/a/TCP"), std::string::npos);
 }
 
 TEST(Reconciler, AddressesOfTheTwinsReachNodePortsSnatAndTheIdentity_NODEPORT008) {

@@ -72,6 +72,7 @@ TEST(StateMessage, AnInvalidServiceIsRefusedAlone_GEN001) {
     ASSERT_EQ(checked->refused.size(), 1U);
     EXPECT_EQ(checked->refused[0].outcome(), v1::ServiceResult::OUTCOME_REFUSED);
     EXPECT_EQ(checked->refused[0].key().name(), "bad");
+    EXPECT_EQ(checked->refused[0].reason(), "InvalidService");
     EXPECT_EQ(checked->refused[0].why(), "service default/bad/TCP: sets[0].endpoints[0]: port 70000 is not in 1-65535");
     ASSERT_EQ(checked->update.invalid.size(), 1U) << "the reconciler must know whose last good version stays";
     EXPECT_EQ(checked->update.invalid[0].first.name, "bad");
@@ -219,10 +220,11 @@ TEST(StateMessage, WhatAnUnfinishedStateMayHoldIsBounded) {
 TEST(StateMessage, OutcomesKeepKindAndReason) {
     using Kind = ServiceOutcome::Kind;
     const model::ServiceKey key{"default", "a", "", Protocol::Udp};
-    EXPECT_EQ(to_proto(ServiceOutcome{key, Kind::Applied, ""}).outcome(), v1::ServiceResult::OUTCOME_APPLIED);
-    EXPECT_EQ(to_proto(ServiceOutcome{key, Kind::Removed, ""}).outcome(), v1::ServiceResult::OUTCOME_REMOVED);
-    const auto refused = to_proto(ServiceOutcome{key, Kind::Refused, "why"});
+    EXPECT_EQ(to_proto(ServiceOutcome{key, Kind::Applied, {}}).outcome(), v1::ServiceResult::OUTCOME_APPLIED);
+    EXPECT_EQ(to_proto(ServiceOutcome{key, Kind::Removed, {}}).outcome(), v1::ServiceResult::OUTCOME_REMOVED);
+    const auto refused = to_proto(ServiceOutcome{key, Kind::Refused, {model::kCapacityExceeded, "why"}});
     EXPECT_EQ(refused.outcome(), v1::ServiceResult::OUTCOME_REFUSED);
+    EXPECT_EQ(refused.reason(), "CapacityExceeded");
     EXPECT_EQ(refused.why(), "why");
     EXPECT_EQ(refused.key().protocol(), v1::PROTOCOL_UDP);
 }

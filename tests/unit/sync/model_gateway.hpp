@@ -51,8 +51,12 @@ class ModelGateway {
         message.set_applied_version(applied.version());
         return message;
     }
-    // The words that it is refused with; empty: it is taken.
-    std::function<std::string(const v1::ServiceKey&)> refuse = [](const v1::ServiceKey&) { return std::string(); };
+    // What it is refused for, and why; no `why`: it is taken.
+    struct Refusal {
+        std::string reason;
+        std::string why;
+    };
+    std::function<Refusal(const v1::ServiceKey&)> refuse = [](const v1::ServiceKey&) { return Refusal(); };
 
     std::string node_name;  // "": external mode
     v1::StateVersion applied;
@@ -94,8 +98,10 @@ class ModelGateway {
             }
         }
         for (const auto& [name, service] : given) {
-            if (const std::string why = refuse(service.key()); !why.empty()) {
-                add(service.key(), v1::ServiceResult::OUTCOME_REFUSED)->set_why(why);
+            if (const Refusal refusal = refuse(service.key()); !refusal.why.empty()) {
+                v1::ServiceResult* result = add(service.key(), v1::ServiceResult::OUTCOME_REFUSED);
+                result->set_reason(refusal.reason);
+                result->set_why(refusal.why);
                 continue;
             }
             const auto held = services.find(name);

@@ -15,7 +15,10 @@ using test::changes_of;
 using test::service_at;
 using test::slice_of;
 using test::without_service;
+using Refusal = test::ModelGateway::Refusal;
 using Time = StateSession::Time;
+
+const Refusal kNoRoom{"CapacityExceeded", "no room"};
 
 // Lines about what was told: "+ edge-1 default/a ExternalIPNotAllowed".
 class Listener final : public Observer {
@@ -345,7 +348,7 @@ TEST_F(StateSessionTest, AnAnswerToSomethingElseIsAnError) {
 }
 
 TEST_F(StateSessionTest, RefusalsAndNoticesAreSaidOnceAndWhenTheyAreOver_XIP006) {
-    gateway_.refuse = [](const v1::ServiceKey& key) { return key.name() == "a" ? "no room (CapacityExceeded)" : ""; };
+    gateway_.refuse = [](const v1::ServiceKey& key) { return key.name() == "a" ? kNoRoom : Refusal(); };
     changes(changes_of({service_at("a", "81.0.0.1")}));
     open();
     const auto first = sent();
@@ -363,7 +366,7 @@ TEST_F(StateSessionTest, RefusalsAndNoticesAreSaidOnceAndWhenTheyAreOver_XIP006)
     const auto told = listener_.take();
     EXPECT_EQ(std::ranges::count(told, "programmed edge-1 default/b:http/TCP"), 1);
 
-    gateway_.refuse = [](const v1::ServiceKey&) { return ""; };
+    gateway_.refuse = [](const v1::ServiceKey&) { return Refusal(); };
     changes(changes_of({service_at("a", "80.0.0.2")}));
     settle();
     EXPECT_EQ(status().refused, 0u);
@@ -371,16 +374,18 @@ TEST_F(StateSessionTest, RefusalsAndNoticesAreSaidOnceAndWhenTheyAreOver_XIP006)
     EXPECT_EQ(listener_.take(), (std::vector<std::string>{"- edge-1 a ExternalIPNotAllowed", "programmed edge-1 default/a:http/TCP"}));
 }
 
-TEST_F(StateSessionTest, AConflictThatTheGatewayFindsIsToldAsOne) {
-    gateway_.refuse = [](const v1::ServiceKey&) { return "service default/a: 80.0.0.1:80/TCP belongs to service default/b"; };
-    changes(changes_of({service_at("a", "80.0.0.1")}));
+// A gateway of an older version says why, and no reason.
+TEST_F(StateSessionTest, ARefusalIsToldUnderTheGatewaysReason_EVT001) {
+    gateway_.refuse = [](const v1::ServiceKey& key) { return Refusal{key.name() == "a" ? "FrontendConflict" : "", "belongs to another"}; };
+    changes(changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2")}));
     open();
     settle();
-    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"refused edge-1 default/a:http/TCP FrontendConflict"}));
+    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"refused edge-1 default/a:http/TCP FrontendConflict",
+                                                          "refused edge-1 default/b:http/TCP InvalidService"}));
 }
 
 TEST_F(StateSessionTest, ARefusedServiceThatIsDeletedIsNoLongerCounted) {
-    gateway_.refuse = [](const v1::ServiceKey&) { return "no room (CapacityExceeded)"; };
+    gateway_.refuse = [](const v1::ServiceKey&) { return kNoRoom; };
     start_with(changes_of({service_at("a", "80.0.0.1")}));
     EXPECT_EQ(status().refused, 1u);
     changes(without_service("a"));
@@ -389,7 +394,7 @@ TEST_F(StateSessionTest, ARefusedServiceThatIsDeletedIsNoLongerCounted) {
 }
 
 TEST_F(StateSessionTest, TheAuditFindsAndRepairsWhatIsDifferentAtTheGateway_APISYNC021) {
-    gateway_.refuse = [](const v1::ServiceKey& key) { return key.name() == "c" ? "no room (CapacityExceeded)" : ""; };
+    gateway_.refuse = [](const v1::ServiceKey& key) { return key.name() == "c" ? kNoRoom : Refusal(); };
     start_with(changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2"), service_at("c", "80.0.0.3")}));
     gateway_.services["default/b:http/TCP"].mutable_frontends(0)->set_port(81);  // nobody said so
     EXPECT_FALSE(session_.next(now_));
