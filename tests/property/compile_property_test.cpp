@@ -97,7 +97,7 @@ class World {
             } else if (random_.one_in(2)) {
                 endpoints.pop_back();
             } else {
-                endpoints.front().zone += "z";
+                endpoints.front().zone = endpoints.front().zone.value() + "z";
             }
             desired_.insert_or_assign(key, std::make_shared<const model::Service>(std::move(next)));
         } else {
