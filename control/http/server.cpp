@@ -1,20 +1,14 @@
 #include "control/http/server.hpp"
 
-#include <arpa/inet.h>
 #include <civetweb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <mutex>
-#include <stop_token>
 #include <string_view>
-#include <thread>
 #include <utility>
 
+#include "control/http/knocking.hpp"
 #include "dataplane/base/ip.hpp"
 
 namespace penstock::http {
@@ -46,24 +40,6 @@ Result<Address> parse_address(const std::string& text) {
         return refuse();
     }
     return address;
-}
-
-// Opens a connection to our own address and closes it again; failure does not matter.
-void knock(const std::string& host, uint16_t port) {
-    sockaddr_in v4{.sin_family = AF_INET, .sin_port = ::htons(port), .sin_addr = {}};
-    sockaddr_in6 v6{.sin6_family = AF_INET6, .sin6_port = ::htons(port)};
-    const bool is_v4 = ::inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1;
-    if (!is_v4 && ::inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) != 1) {
-        return;
-    }
-    const int fd = ::socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        return;
-    }
-    // To 0.0.0.0 or ::, which a server may listen on, Linux connects as to loopback.
-    static_cast<void>(is_v4 ? ::connect(fd, reinterpret_cast<const sockaddr*>(&v4), sizeof(v4))
-                            : ::connect(fd, reinterpret_cast<const sockaddr*>(&v6), sizeof(v6)));
-    ::close(fd);
 }
 
 const char* phrase(int status) {
@@ -122,15 +98,8 @@ struct Server::Impl {
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-// civetweb looks at its stop flag only when its sleep in poll() ends, after up to two seconds, which is all that a clean stop may take. A
-// connection to itself wakes it.
 Server::~Server() {
-    const std::jthread waker([this](const std::stop_token& stopped) {
-        while (!stopped.stop_requested()) {
-            knock(impl_->host, impl_->port);
-            std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        }
-    });
+    const Knocking awake(impl_->host, impl_->port);
     mg_stop(impl_->context);
 }
 

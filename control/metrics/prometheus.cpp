@@ -1,16 +1,13 @@
 #include "control/metrics/prometheus.hpp"
 
-#include <netdb.h>
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <exception>
-#include <stop_token>
-#include <thread>
+#include <optional>
 #include <utility>
+
+#include "control/http/knocking.hpp"
 
 namespace penstock::metrics {
 namespace {
@@ -136,23 +133,6 @@ void port_families(const Reading& reading, std::vector<MetricFamily>& out) {
     out.push_back(std::move(link));
 }
 
-// Opens a connection and closes it again; failure does not matter.
-void knock(const std::string& host, int port) {
-    addrinfo wanted{};
-    wanted.ai_socktype = SOCK_STREAM;
-    wanted.ai_flags = AI_NUMERICSERV;
-    addrinfo* found = nullptr;
-    if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found) != 0) {
-        return;
-    }
-    const int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0) {
-        static_cast<void>(connect(fd, found->ai_addr, found->ai_addrlen));
-        close(fd);
-    }
-    freeaddrinfo(found);
-}
-
 // "127.0.0.1:9105" -> 127.0.0.1; "[::1]:9105" -> ::1.
 std::string host_of(const std::string& address) {
     std::string host = address.substr(0, address.rfind(':'));
@@ -193,19 +173,15 @@ struct Exporter::Impl {
 
 Exporter::Exporter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-// The HTTP server looks at its stop flag only when its sleep in poll() ends, after up to two seconds, which is all that a clean stop of the
-// gateway may take. A connection to itself wakes it.
 Exporter::~Exporter() {
     if (impl_ == nullptr || impl_->exposer == nullptr) {
         return;
     }
     const auto ports = impl_->exposer->GetListeningPorts();
-    const std::jthread waker([&](const std::stop_token& stopped) {
-        while (!stopped.stop_requested() && !ports.empty()) {
-            knock(impl_->host, ports.front());
-            std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        }
-    });
+    std::optional<http::Knocking> awake;
+    if (!ports.empty()) {
+        awake.emplace(impl_->host, static_cast<uint16_t>(ports.front()));
+    }
     impl_->exposer.reset();
 }
 
