@@ -96,7 +96,9 @@ Status StateSession::on_identity(const v1::Identity& message, Time now) {
     }
     if (identity_ != *identity) {
         identity_ = std::move(*identity);
-        absorb(engine_.set_gateway(*identity_), now);
+        if (objects_known_) {
+            absorb(engine_.set_gateway(*identity_), now);
+        }
     }
     return {};
 }
@@ -109,8 +111,11 @@ void StateSession::work_in_changes(Time now) {
     const Time heard = *coalescer_.oldest();
     coalescer_.on_taken(now);
     const kube::Changes changes = std::exchange(pending_, {});
-    objects_known_ = true;
     absorb(engine_.apply(changes), heard);
+    if (!std::exchange(objects_known_, true) && identity_) {
+        // Not earlier: of a list that has not arrived, "no Node has this name" would be said.
+        absorb(engine_.set_gateway(*identity_), heard);
+    }
 }
 
 void StateSession::absorb(const semantics::Step& step, Time heard) {

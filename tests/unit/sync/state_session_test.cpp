@@ -111,6 +111,26 @@ TEST_F(StateSessionTest, SendsNothingBeforeObjectsAreKnown_GEN012) {
     EXPECT_TRUE(session_.next(now_)) << "an empty folder is a statement";
 }
 
+TEST_F(StateSessionTest, SaysNothingAboutObjectsBeforeTheyAreKnown_GEN012) {
+    gateway_.node_name = "edge-1";
+    open();
+    EXPECT_EQ(said("NodeNotFound"), 0U) << "a list that has not arrived lacks no Node";
+    auto there = changes_of({service_at("a", "80.0.0.1")});
+    there.nodes["edge-1"] = std::make_shared<const kube::Node>(kube::Node{.meta = {.name = "edge-1"}});
+    changes(std::move(there));
+    EXPECT_EQ(sent().full().services_size(), 1);
+    EXPECT_EQ(said("NodeNotFound"), 0U);
+    EXPECT_EQ(listener_.take(), std::vector<std::string>());
+}
+
+TEST_F(StateSessionTest, ANodeThatTheFirstListLacksIsMissed_GEN012) {
+    gateway_.node_name = "edge-1";
+    open();
+    changes({});
+    (void)sent();
+    EXPECT_EQ(said("NodeNotFound"), 1U);
+}
+
 TEST_F(StateSessionTest, SendsNothingBeforeTheGatewaySaysWhoItIs) {
     changes(changes_of({service_at("a", "80.0.0.1")}));
     session_.on_stream_opened();
