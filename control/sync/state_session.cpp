@@ -30,6 +30,7 @@ void StateSession::Lacks::add(const Lacks& other) {
     keys.insert(other.keys.begin(), other.keys.end());
     node_port_addresses |= other.node_port_addresses;
     everything |= other.everything;
+    beyond_keys |= other.beyond_keys;
     if (other.since) {
         since = std::min(since.value_or(*other.since), *other.since);
     }
@@ -137,7 +138,8 @@ void StateSession::absorb(const semantics::Step& step, Time heard) {
     lacks_.since = std::min(lacks_.since.value_or(heard), heard);
     lacks_.node_port_addresses |= step.node_port_addresses.has_value();
     if (lacks_.everything || (!applied_ && !in_flight_ && !unanswered_)) {
-        return;  // the next message is a full state whatever changed
+        lacks_.beyond_keys = true;  // the next message is a full state whatever changed
+        return;
     }
     for (const auto& service : step.upsert) {
         lacks_.keys.insert(service->key);
@@ -145,6 +147,7 @@ void StateSession::absorb(const semantics::Step& step, Time heard) {
     lacks_.keys.insert(step.remove.begin(), step.remove.end());
     if (lacks_.keys.size() > kDirtyFloor + engine_.desired().size()) {
         lacks_.everything = true;
+        lacks_.beyond_keys = true;
         lacks_.keys.clear();
     }
 }
@@ -196,7 +199,7 @@ void StateSession::audit(Time now) {
 void StateSession::begin_full_state(Time now) {
     in_flight_ = Flight{.version = ++last_version_,
                         .full = true,
-                        .audit = applied_.has_value(),
+                        .audit = applied_.has_value() && !lacks_.beyond_keys,
                         .carries = std::exchange(lacks_, {}),
                         .services = engine_.desired().size()};
     // Should the stream break, nothing short of everything makes up for this.

@@ -85,7 +85,8 @@ class StateSession {
     struct Lacks {
         std::set<model::ServiceKey> keys;
         bool node_port_addresses = false;
-        bool everything = false;    // the rest does not count then
+        bool everything = false;    // a full state is due
+        bool beyond_keys = false;   // `keys` does not have all that is new, because a full state brings it anyway
         std::optional<Time> since;  // the oldest change in it was heard; nullopt: it lacks nothing
         void add(const Lacks& other);
     };

@@ -260,6 +260,8 @@ TEST_F(StateSessionTest, AGatewayThatWasAwayForLongCostsBoundedMemoryAndGetsAFul
     const auto message = sent();
     ASSERT_TRUE(message.has_full()) << "removing what it never had would be dearer";
     EXPECT_EQ(message.full().services_size(), 2);
+    answer(message);
+    EXPECT_EQ(status().audit_differences, 0u) << "it was no audit";
 }
 
 TEST_F(StateSessionTest, AnAnswerLostWithItsStreamIsFoundInTheNextIdentity) {
@@ -450,6 +452,21 @@ TEST_F(StateSessionTest, AnAuditCutShortIsMadeUpFor_APISYNC021) {
     settle();
     EXPECT_EQ(gateway_.services.begin()->second.frontends(0).port(), 80u);
     EXPECT_EQ(status().audit_differences, 1u);
+}
+
+TEST_F(StateSessionTest, WhatChangesWhileAnAuditIsMadeUpForIsNoDifference_APISYNC021) {
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
+    now_ += 30min;
+    EXPECT_TRUE(sent().has_full());
+    lose_stream();
+    open();
+    changes(changes_of({service_at("a", "80.0.0.2"), service_at("b", "80.0.0.3")}));
+    EXPECT_TRUE(sent().has_full());
+    lose_stream();
+    open();
+    settle();
+    EXPECT_EQ(gateway_.services.size(), 2u);
+    EXPECT_EQ(status().audit_differences, 0u);
 }
 
 TEST_F(StateSessionTest, StatusTellsLagAndHowLongAChangeTook) {
