@@ -13,6 +13,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/kube/client_config.hpp"
@@ -49,6 +50,7 @@ class CurlTransport final : public Transport {
     RequestId start(Request request, ResponseHandler& handler) override;
     void cancel(RequestId id) override;
     void credentials_rejected() override { credentials_.rejected(); }
+    [[nodiscard]] std::string without_secrets(std::string text) const override { return credentials_.without_secrets(std::move(text)); }
 
     // Sends, receives and calls back until a call-back was made, wake() was called, or `wait` has passed. Not from inside a call-back.
     void poll(std::chrono::milliseconds wait);

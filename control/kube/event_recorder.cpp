@@ -253,7 +253,8 @@ void EventRecorder::settle(Clock::time_point now) {
         return forbid(now);
     }
     log::get("kube").debug("event {} about {} {}/{} was refused: {} {}", post_->record->first.reason, post_->record->first.kind,
-                           post_->record->first.object.namespace_name, post_->record->first.object.name, status, answer_.body);
+                           post_->record->first.object.namespace_name, post_->record->first.object.name, status,
+                           transport_.without_secrets(answer_.body));
     give_up(&EventsStatus::dropped_failed);
 }
 

@@ -1,6 +1,7 @@
 #include "control/kube/reflector.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace penstock::kube {
@@ -9,11 +10,17 @@ namespace {
 // Of an answer that is an error, what is read at most: a metav1.Status is far smaller, and a proxy's page of HTML is of no use.
 constexpr size_t kErrorBodyMax = 64 * 1024;
 constexpr int kOk = 200;
+constexpr size_t kTypeShown = 80;  // of a word that we do not know
 
 // `field label not supported: spec.clusterIP`, or `"spec.clusterIP" is not a known field selector` (1.20). A streamed list is refused in
 // other words.
 bool is_about_field(const Trouble& trouble) {
     return trouble.what.find("field label") != std::string::npos || trouble.what.find("field selector") != std::string::npos;
+}
+
+// "0" is none that could be resumed from: servers read it as "whatever you have", and what was deleted meanwhile would never be told.
+bool is_version(const std::string& version) {
+    return !version.empty() && version != "0";
 }
 
 // Also where a stream broke off: what stands between us and the server may not let one pass.
@@ -143,8 +150,11 @@ Collection Reflector::asked() const {
 
 void Reflector::on_head(const ResponseHead& head) {
     exchange_->head = head;
-    if (head.status == kOk && exchange_->doing == Doing::Watching) {
-        report_well();
+    if (head.status == kOk) {
+        is_not_served_ = false;  // not only at the end, which of a watch is minutes away
+        if (exchange_->doing == Doing::Watching) {
+            report_well();
+        }
     }
 }
 
@@ -166,6 +176,7 @@ void Reflector::on_end(const std::optional<TransportError>& error) {
     if (answer.head && answer.head->status != kOk) {
         ApiStatus status = decode_status(server_.decoder, answer.error_body).value_or(ApiStatus{});
         status.code = answer.head->status;
+        status.message = server_.transport.without_secrets(std::move(status.message));
         answer.trouble = trouble_of(status);
         answer.trouble->retry_after = std::max(answer.trouble->retry_after, answer.head->retry_after);
     } else if (error) {
@@ -231,23 +242,24 @@ void Reflector::apply(WatchEvent event) {
             }
             break;
         case WatchEvent::Type::Error:
+            event.status.message = server_.transport.without_secrets(std::move(event.status.message));
             abandon(trouble_of(event.status));
             break;
         case WatchEvent::Type::Unknown:
-            server_.log.warn(described("an event of type '" + event.type_text + "' is not known, and was skipped"));
+            server_.log.warn(described("an event of type '" + event.type_text.substr(0, kTypeShown) + "' is not known, and was skipped"));
             break;
     }
 }
 
 void Reflector::advance_to(const std::string& version) {
-    if (!version.empty() && version != version_) {
+    if (is_version(version) && version != version_) {
         version_ = version;
         failures_ = 0;
     }
 }
 
 void Reflector::end_streamed_list(const std::string& version) {
-    if (version.empty()) {
+    if (!is_version(version)) {
         abandon({.kind = Trouble::Kind::Broken, .name = "decode", .what = "the end of the initial events has no resourceVersion"});
         return;
     }
@@ -296,15 +308,16 @@ void Reflector::finish_page(Exchange& answer, Time now) {
         answer.trouble = {.kind = Trouble::Kind::Broken, .name = "decode", .what = page.error().what};
         return;
     }
-    if (list_.version.empty()) {
+    if (!is_version(list_.version)) {
         list_.version = page->resource_version;
     }
-    if (list_.version.empty()) {
+    if (!is_version(list_.version)) {
         answer.trouble = {.kind = Trouble::Kind::Broken, .name = "decode", .what = "a list has no resourceVersion"};
         return;
     }
-    if (!page->continue_token.empty() && page->continue_token == list_.continue_token) {
-        answer.trouble = {.kind = Trouble::Kind::Expired, .name = "decode", .what = "a list goes in a circle"};
+    if (!page->continue_token.empty() &&
+        (list_.tokens_seen.size() == kPagesMax || !list_.tokens_seen.insert(std::hash<std::string>{}(page->continue_token)).second)) {
+        answer.trouble = {.kind = Trouble::Kind::Expired, .name = "decode", .what = "a list goes in a circle, or has no end"};
         return;
     }
     for (DecodedObject& item : page->items) {

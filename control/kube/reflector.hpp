@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "control/kube/backoff.hpp"
 #include "control/kube/collections.hpp"
@@ -63,6 +64,7 @@ class Reflector final : private ResponseHandler {
     static constexpr std::chrono::seconds kForbiddenWait{30};
     static constexpr std::chrono::seconds kBehindWait{1};  // a server that is behind gets time to catch up (APISYNC-010)
     static constexpr int kFailuresMax = 3;                 // in a row on one version, or one page
+    static constexpr size_t kPagesMax = 10'000;            // of one list: five million objects; more is a server that makes them up
     // Watches that end at once are opened again at once, but not for ever: one a second in the long run (APISYNC-004).
     static constexpr std::chrono::seconds kRestartInterval{1};
     static constexpr uint32_t kRestartBurst = 5;
@@ -81,6 +83,8 @@ class Reflector final : private ResponseHandler {
     void move_to(Collection collection);
     // The last answer was 404: nothing is served there.
     [[nodiscard]] bool is_not_served() const { return is_not_served_; }
+    // There is something to lose.
+    [[nodiscard]] bool is_listed() const { return table_.is_listed(); }
     [[nodiscard]] const Collection& collection() const { return collection_; }
 
     [[nodiscard]] CollectionStatus status(Time now) const;
@@ -94,7 +98,8 @@ class Reflector final : private ResponseHandler {
         bool limited = true;
         bool any_version = false;  // also one from before what we have seen
         std::string continue_token;
-        std::string version;  // of the first page: what comes later is told again by the watch
+        std::string version;                     // of the first page: what comes later is told again by the watch
+        std::unordered_set<size_t> tokens_seen;  // hashes: a token may be long
         bool has_unnamed = false;
     };
 

@@ -74,6 +74,8 @@ class Transport {
     virtual void cancel(RequestId id) = 0;
     // An answer was 401: credentials are read again at once, and the next request that is started has the new ones (APISYNC-013, AUTH-004).
     virtual void credentials_rejected() = 0;
+    // The same without the credentials that requests are made with: a server, or a proxy, may repeat them in what it answers (AUTH-009).
+    [[nodiscard]] virtual std::string without_secrets(std::string text) const = 0;
 };
 
 }  // namespace penstock::kube

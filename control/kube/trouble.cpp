@@ -1,5 +1,7 @@
 #include "control/kube/trouble.hpp"
 
+#include <algorithm>
+
 namespace penstock::kube {
 namespace {
 
@@ -29,6 +31,20 @@ Trouble::Kind kind_of(const ApiStatus& status) {
     }
 }
 
+// What a server, or a proxy in between, says goes to logs, pages and terminals: one line, and not a long one.
+std::string shown(const std::string& text) {
+    constexpr size_t kShown = 512;
+    std::string line = text.substr(0, kShown);
+    if (line.size() < text.size()) {
+        while (!line.empty() && (static_cast<unsigned char>(text[line.size()]) & 0xC0U) == 0x80U) {
+            line.pop_back();  // no half of a character
+        }
+        line += "...";
+    }
+    std::ranges::replace_if(line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
+    return line;
+}
+
 const char* name_of(TransportError::Kind kind) {
     switch (kind) {
         case TransportError::Kind::Connect:
@@ -52,9 +68,11 @@ const char* name_of(TransportError::Kind kind) {
 }  // namespace
 
 Trouble trouble_of(const ApiStatus& status) {
+    // Names are counted each by itself, so a server must not be able to make up any number of them.
+    const bool is_http = status.code >= 100 && status.code <= 599;
     return {.kind = kind_of(status),
-            .name = status.code != 0 ? "http_" + std::to_string(status.code) : "error_event",
-            .what = status.to_string(),
+            .name = is_http ? "http_" + std::to_string(status.code) : "error_event",
+            .what = shown(status.to_string()),
             .retry_after = status.retry_after};
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "control/kube/transport.hpp"
@@ -29,6 +30,11 @@ class FakeTransport final : public Transport {
         std::erase_if(open, [id](const Open& each) { return each.id == id; });
     }
     void credentials_rejected() override { ++rejected; }
+    [[nodiscard]] std::string without_secrets(std::string text) const override {
+        const size_t at = text.find(kToken);
+        return at == std::string::npos ? text : text.replace(at, kToken.size(), "***");
+    }
+    static constexpr std::string_view kToken = "t0ken-of-this-test";
 
     // The oldest open request gets its whole answer.
     void answer(int status, std::string_view body = "{}", std::optional<std::chrono::seconds> retry_after = std::nullopt) {

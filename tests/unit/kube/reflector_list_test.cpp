@@ -74,6 +74,15 @@ TEST_F(ReflectorList, AListThatGoesInACircleEnds_APISYNC002) {
     EXPECT_EQ(asked(), Query{}) << "begins again, without pages";
 }
 
+TEST_F(ReflectorList, AListThatGoesInAWiderCircleEndsToo_APISYNC002) {
+    begin();
+    for (const std::string token : {"token-1", "token-2", "token-3", "token-1"}) {
+        ASSERT_TRUE(is_asking());
+        reply(200, list_text("100", {}, token));
+    }
+    EXPECT_EQ(asked(), Query{}) << "begins again, without pages";
+}
+
 TEST_F(ReflectorList, APageThatFailsIsAskedForAgain_APISYNC012) {
     list_the_others();
     begin();
@@ -103,7 +112,7 @@ TEST_F(ReflectorList, WhatIsNoListIsAFailure_APISYNC007) {
     list_the_others();
     for (const std::string text :
          {"", "<html>it works</html>", "{}", "null", R"({"items":[]})", R"({"metadata":{"resourceVersion":""},"items":[]})",
-          R"({"metadata":{"resourceVersion":"1"},"items":{}})"}) {
+          R"({"metadata":{"resourceVersion":"0"},"items":[]})", R"({"metadata":{"resourceVersion":"1"},"items":{}})"}) {
         begin();
         reply(200, text);
         EXPECT_FALSE(status().listed) << text;

@@ -1,4 +1,6 @@
 // What goes wrong between us and the server, and how long we wait for what.
+#include <algorithm>
+
 #include "tests/unit/kube/reflector_fixture.hpp"
 
 namespace penstock::kube {
@@ -171,6 +173,49 @@ TEST_F(ReflectorTrouble, TroubleIsCountedByItsKind_APISYNC014) {
     }
     reply(502, "<html>bad gateway</html>");
     EXPECT_EQ(status().errors["http_502"], 1U);
+}
+
+TEST_F(ReflectorTrouble, AServerCannotMakeUpKindsOfErrors_APISYNC014) {
+    begin_watching("100");
+    for (int code = 1000; code < 1010; ++code) {
+        body(event_text("ERROR", status_text(code, "Odd", "odd")));
+        wait_for_request();
+        if (!is_watch()) {
+            reply(200, list_text("100", {}));
+        }
+        head(200);
+    }
+    EXPECT_EQ(status().errors.size(), 1U);
+    EXPECT_EQ(status().errors.at("error_event"), 10U);
+}
+
+TEST_F(ReflectorTrouble, WhatAServerSaysIsShownAsOneShortLine_APISYNC012) {
+    begin();
+    std::string text;
+    while (text.size() < 1'000) {
+        text += "\\n\\u001b[31m\xc3\xa9";  // "500 Odd: " and the bound end in the middle of the last character
+    }
+    reply(500, status_text(500, "Odd", text));
+    const std::string shown = status().last_error;
+    EXPECT_LE(shown.size(), 515U);
+    EXPECT_TRUE(std::ranges::none_of(shown, [](unsigned char c) { return c < ' '; })) << shown;
+    ASSERT_TRUE(shown.ends_with("...")) << shown;
+    EXPECT_NE(static_cast<unsigned char>(shown[shown.size() - 4]), 0xC3) << "half a character";
+}
+
+TEST_F(ReflectorTrouble, AServerThatRepeatsOurTokenIsNotQuoted_AUTH009) {
+    const std::string text = "no such user: Bearer " + std::string(FakeTransport::kToken);
+    begin();
+    reply(500, status_text(500, "Odd", text));
+    EXPECT_EQ(status().last_error, "500 Odd: no such user: Bearer ***");
+    wait_for_request();
+    reply(200, list_text("100", {}));
+    head(200);
+    body(event_text("ERROR", status_text(500, "Odd", text)));
+    EXPECT_EQ(status().last_error, "500 Odd: no such user: Bearer ***");
+    for (const std::string& line : told()) {
+        EXPECT_EQ(line.find(FakeTransport::kToken), std::string::npos) << line;
+    }
 }
 
 TEST_F(ReflectorTrouble, AnErrorIsReadOnlySoFar_APISYNC012) {

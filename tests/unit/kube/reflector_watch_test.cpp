@@ -105,6 +105,25 @@ TEST_F(ReflectorWatch, ABookmarkOnlyAdvancesTheVersion_APISYNC005) {
     EXPECT_EQ(status().resource_version, "160");
 }
 
+TEST_F(ReflectorWatch, VersionZeroIsNoneToResumeFrom_APISYNC005) {
+    begin_watching("100");
+    body(bookmark_text("0"));
+    body(event_text("ADDED", service_text("web", "0")));
+    end();
+    wait_for_request();
+    EXPECT_EQ(asked().at("resourceVersion"), "100") << "a watch from 0 would never tell what was deleted meanwhile";
+}
+
+TEST_F(ReflectorWatch, AnUnknownTypeOfAnyLengthIsToldInShort_APISYNC005) {
+    begin_watching("100");
+    body(event_text(std::string(1'000'000, 'X'), "{}"));
+    ASSERT_FALSE(log_.take().empty());
+    body(event_text(std::string(1'000'000, 'X'), "{}"));
+    for (const LogLine& line : log_.take()) {
+        EXPECT_LT(line.text.size(), 300U);
+    }
+}
+
 TEST_F(ReflectorWatch, AnUnknownTypeIsSkippedAndTold_APISYNC005) {
     begin_watching("100");
     (void)log_.take();
