@@ -1,5 +1,6 @@
 #include "control/kube/endpoint_discovery.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace penstock::kube {
@@ -12,15 +13,34 @@ EndpointDiscovery::~EndpointDiscovery() {
 }
 
 EndpointDiscovery::Time EndpointDiscovery::next_deadline() const {
-    if ((look_ && look_->has_ended) || (reflector_.is_not_served() && !is_last())) {
+    if ((look_ && look_->has_ended) || reflector_.is_not_served() != not_served_since_.has_value()) {
         return Time::min();
     }
-    return look_ ? Time::max() : look_again_;
+    return look_ ? give_up_at() : std::min(give_up_at(), look_again_);
+}
+
+EndpointDiscovery::Time EndpointDiscovery::give_up_at() const {
+    if (!not_served_since_ || candidates_.size() == 1) {
+        return Time::max();
+    }
+    if (reflector_.is_listed()) {
+        return *not_served_since_ + kGoneAfter;
+    }
+    // Where none is served, the round of all of them goes at the pace of the reflector's back-off.
+    return is_last() ? reflector_.next_deadline() : *not_served_since_;
 }
 
 void EndpointDiscovery::on_time(Time now) {
-    // Behind the last one the first comes again, after the reflector's back-off.
-    if (reflector_.is_not_served() && candidates_.size() > 1 && (!is_last() || now >= reflector_.next_deadline())) {
+    if (!reflector_.is_not_served()) {
+        not_served_since_.reset();
+    } else if (!not_served_since_) {
+        not_served_since_ = now;
+        if (followed_ > 0 && reflector_.is_listed()) {
+            look_again_ = now;  // an upgrade takes one away where it has brought a better one
+        }
+    }
+    // Behind the last one the first comes again.
+    if (now >= give_up_at()) {
         follow(is_last() ? 0 : followed_ + 1, now);
         return;
     }
@@ -47,6 +67,7 @@ void EndpointDiscovery::on_end(const std::optional<TransportError>& error) {
 void EndpointDiscovery::follow(size_t candidate, Time now) {
     stop_looking();
     followed_ = candidate;
+    not_served_since_.reset();
     look_again_ = candidate == 0 ? Time::max() : now + kLookAgain;
     server_.log.info("endpoints are read from " + candidates_[candidate].path);
     reflector_.move_to(candidates_[candidate]);

@@ -2,6 +2,9 @@
 // answers 404 is not served, and the next one is tried; while a lesser one is followed, the better ones are asked for again now and then,
 // because servers are upgraded under us (APISYNC-001). What was read stays until the other collection has been listed.
 //
+// Once something has been listed, a 404 is believed only when it lasts: a proxy or a server that is just starting says it as well, and a
+// lesser collection knows less (Endpoints end at a thousand addresses, and nobody writes them for slices that were made by hand).
+//
 // The collections themselves are asked, rather than the server's /apis: that needs no right beyond those that following needs (RBAC-001).
 #pragma once
 
@@ -22,6 +25,7 @@ class EndpointDiscovery final : private ResponseHandler {
 
     static constexpr std::chrono::minutes kLookAgain{10};
     static constexpr std::chrono::seconds kLookTimeout{30};
+    static constexpr std::chrono::seconds kGoneAfter{60};
 
     // `candidates`, best first, at least one; `reflector` follows the first of them. Both outlive this.
     EndpointDiscovery(std::vector<Collection> candidates, Reflector& reflector, ServerAccess& server);
@@ -46,6 +50,8 @@ class EndpointDiscovery final : private ResponseHandler {
     void on_end(const std::optional<TransportError>& error) override;
 
     [[nodiscard]] bool is_last() const { return followed_ + 1 == candidates_.size(); }
+    // When the next candidate is followed instead; max: what is followed is served, as far as we know.
+    [[nodiscard]] Time give_up_at() const;
     void follow(size_t candidate, Time now);
     void look_at(size_t candidate);
     void stop_looking();
@@ -54,6 +60,7 @@ class EndpointDiscovery final : private ResponseHandler {
     Reflector& reflector_;
     ServerAccess& server_;
     size_t followed_ = 0;
+    std::optional<Time> not_served_since_;
     std::optional<Look> look_;
     Time look_again_ = Time::max();  // max: the best one is followed
 };

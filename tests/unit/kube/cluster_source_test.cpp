@@ -81,6 +81,16 @@ class ClusterSourceTest : public testing::Test {
         open(path)->handler->on_head({.status = 200, .retry_after = std::nullopt, .content_type = ""});
         settle();
     }
+    // `answered` is asked again and again, and says `status`, until `path` is asked.
+    void answer_until(const std::string& path, const std::string& answered, int status) {
+        for (int second = 0; second < 300 && !is_asked(path); ++second) {
+            if (is_asked(answered)) {
+                reply(answered, status);
+            }
+            wait(1s);
+        }
+        ASSERT_TRUE(is_asked(path));
+    }
     void list_all_but_endpoints() {
         reply(kServices, 200, list_of(kServices, "10", {service_text("web", "3")}));
         reply(kNodes, 200, list_of(kNodes, "10", {node_text("edge-1")}));
@@ -228,9 +238,48 @@ TEST_F(ClusterSourceTest, ACollectionThatVanishesIsLookedForElsewhereAndKept_EP0
     EXPECT_EQ(slices().size(), 1U);
     open(kSlices)->handler->on_body(event_text("ERROR", status_text(404, "NotFound", "the server was downgraded")));
     settle();
-    EXPECT_TRUE(is_asked(kOldSlices));
+    answer_until(kOldSlices, kSlices, 404);
     reply(kOldSlices, 500);
     EXPECT_EQ(slices().size(), 1U);
+}
+
+// A proxy, or a server that is just starting, says 404 for a moment; Endpoints know less than the slices that are there.
+TEST_F(ClusterSourceTest, ACollectionThatIsAwayForAMomentStaysTheOne_EP001) {
+    begin();
+    list_all_but_endpoints();
+    reply(kSlices, 200, list_of(kSlices, "10", {slice_text("web-1", "10.1.0.1")}));
+    reply(kSlices, 404, "<html>no backend</html>");
+    for (int second = 0; second < 45; ++second) {
+        EXPECT_FALSE(is_asked(kOldSlices) || is_asked(kEndpoints)) << second;
+        if (is_asked(kSlices)) {
+            reply(kSlices, 404, "<html>no backend</html>");
+        }
+        wait(1s);
+    }
+    for (int second = 0; second < 60 && !is_asked(kSlices); ++second) {
+        wait(1s);
+    }
+    open_watch(kSlices);
+    wait(4min);
+    EXPECT_EQ(endpoints_status().state, State::Watching);
+    EXPECT_EQ(endpoints_status().path, kSlices);
+    EXPECT_FALSE(is_asked(kOldSlices) || is_asked(kEndpoints));
+    EXPECT_EQ(slices(), (Slices{{"web-1", "10.1.0.1"}}));
+}
+
+TEST_F(ClusterSourceTest, AnUpgradeThatTakesTheBetaAwayGoesToItsSuccessorAtOnce_EP001) {
+    begin();
+    list_all_but_endpoints();
+    reply(kSlices, 404);
+    reply(kOldSlices, 200, list_of(kOldSlices, "10", {slice_text("web-1", "10.1.0.1")}));
+    reply(kOldSlices, 404);
+    EXPECT_EQ(asked(kSlices), (std::map<std::string, std::string>{{"limit", "1"}}));
+    reply(kSlices, 200, list_of(kSlices, "900", {}));
+    reply(kSlices, 200, list_of(kSlices, "900", {slice_text("web-1", "10.1.0.1")}));
+    EXPECT_EQ(endpoints_status().path, kSlices);
+    for (const Request& request : transport_.started) {
+        EXPECT_NE(path_of(request.target), kEndpoints);
+    }
 }
 
 TEST_F(ClusterSourceTest, ALookThatFailsIsNoAnswer_EP001) {
