@@ -70,7 +70,7 @@ struct Frontend {
     bool operator==(const Frontend&) const = default;
 };
 
-// Something that an operator should know about an object: becomes a log line now and a Kubernetes Event later. `reason` is a
+// Something that an operator should know about an object: becomes a log line and, in a cluster, an Event about it. `reason` is a
 // CamelCase word of the requirement sheet.
 struct Notice {
     enum class Level : uint8_t { Normal, Warning };
