@@ -28,8 +28,7 @@ def an_api_server_that_is_away_is_not_noticed_by_traffic_APISYNC014_APISYNC012(l
             anyway.callback(lab.cluster.api_server.send_signal, signal.SIGCONT)
         began, before = time.monotonic(), len(load.results)
         until("the outage is over", lambda: time.monotonic() - began > outage_s, 2 * outage_s, 0.1)
-        check(len(load.results) > before, "no traffic went on")
-        equal(set(lab.answered_by(9)), set(BACKENDS), "backends that answer without an API server")
+        equal({answer.backend for answer in load.results[before:]}, set(BACKENDS), "backends that answer without an API server")
         check(lab.gateway.sync.poll() is None, "penstock-sync ended")
         if killed:
             lab.cluster.start_api_server()
