@@ -15,7 +15,8 @@ def each_gateway_has_its_own_desired_state_and_catches_up_after_it_was_away_ETP0
     lab.start_gateway()
     second = lab.start_second_gateway(VIP2)
     lab.start_sync("--kubeconfig", lab.cluster.file("sync.kubeconfig"), "--gateway", second.address)
-    lab.apply(o.service("web", external_ips=[VIP, VIP2], externalTrafficPolicy="Local"), o.backends("web", ["backend-1"]),
+    # 1.20 takes the policy from a type that has node ports only.
+    lab.apply(o.service("web", kind="NodePort", external_ips=[VIP, VIP2], externalTrafficPolicy="Local"), o.backends("web", ["backend-1"]),
               o.backends("web", ["backend-2"], name="web-2", node="edge-2"), wait_for=["web/tcp"])
     lab.until_open(VIP2)
     equal(answering(lab, VIP), {"backend-1"}, "backends of the first gateway's node")
