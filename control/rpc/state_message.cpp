@@ -26,9 +26,19 @@ std::string text_of(const StateVersion& version) {
     return std::to_string(version.number) + " of " + version.source;
 }
 
+// Towards kStateBytesMax.
+size_t cost_of(const v1::StateMessage& part) {
+    const int entries = part.has_full() ? part.full().services_size() : part.delta().upsert_size() + part.delta().remove_size();
+    return part.ByteSizeLong() + static_cast<size_t>(entries) * kEntryBytes;
+}
+
 }  // namespace
 
 Result<std::optional<CheckedMessage>> StateParts::add(const v1::StateMessage& part) {
+    const size_t bytes = (unfinished_ ? unfinished_->bytes : 0) + cost_of(part);
+    if (bytes > state_bytes_max_) {
+        return fail(Errc::Exhausted, "a state's parts exceed " + std::to_string(state_bytes_max_) + " bytes");
+    }
     auto last = Result<bool>(invalid("the message holds neither a full state nor a delta"));
     switch (part.message_case()) {
         case v1::StateMessage::kFull:
@@ -43,11 +53,7 @@ Result<std::optional<CheckedMessage>> StateParts::add(const v1::StateMessage& pa
     if (!last) {
         return std::unexpected(std::move(last.error()));
     }
-    unfinished_->bytes += part.ByteSizeLong();
-    if (unfinished_->bytes > state_bytes_max_) {
-        return fail(Errc::Exhausted, "version " + text_of(unfinished_->message.update.version) + ": its parts exceed " +
-                                         std::to_string(state_bytes_max_) + " bytes");
-    }
+    unfinished_->bytes = bytes;
     if (!*last) {
         return std::nullopt;
     }

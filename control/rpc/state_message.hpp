@@ -25,6 +25,9 @@ inline constexpr int kMessageBytesMax = 64 << 20;
 // The largest state, over all its parts: four sets each of a million endpoints. Only stops runaway input.
 inline constexpr size_t kStateBytesMax = 256 << 20;
 
+// What each entry counts for beside its bytes on the wire: an empty one has two there, and a hundred in memory.
+inline constexpr size_t kEntryBytes = 128;
+
 struct CheckedMessage {
     StateUpdate update;                      // without received and done
     std::vector<v1::ServiceResult> refused;  // service ports that never reach the reconciler, with the reason

@@ -209,12 +209,25 @@ TEST(StateMessage, PartsThatDoNotBelongTogetherAreAnError) {
 
 TEST(StateMessage, WhatAnUnfinishedStateMayHoldIsBounded) {
     const auto part = with_more(full({service("a")}));
-    StateParts parts(part.ByteSizeLong() * 2);
+    StateParts parts((part.ByteSizeLong() + kEntryBytes) * 2);
     EXPECT_TRUE(parts.add(part));
     EXPECT_TRUE(parts.add(part));
     const auto refused = parts.add(part);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Errc::Exhausted);
+}
+
+TEST(StateMessage, EntriesOfNothingCountToo) {
+    for (const bool removed : {false, true}) {
+        auto part = with_more(delta(1, 2));
+        for (int entry = 0; entry < 1'000; ++entry) {
+            removed ? static_cast<void>(part.mutable_delta()->add_remove()) : static_cast<void>(part.mutable_delta()->add_upsert());
+        }
+        ASSERT_LT(part.ByteSizeLong(), 4'000u);
+        const auto refused = StateParts(100'000).add(part);
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, Errc::Exhausted);
+    }
 }
 
 TEST(StateMessage, OutcomesKeepKindAndReason) {
