@@ -57,6 +57,13 @@ bool ClusterFollower::wait(int stop_descriptor) {
         recorder_->advance(now, std::chrono::system_clock::now());
     }
     for (const kube::LogLine& line : source_.take_log()) {
+        const auto left_out = flood_guard_.admit(now);
+        if (!left_out) {
+            continue;
+        }
+        if (*left_out > 0) {
+            log::get("kube").warn("{} lines were left out, because there were too many", *left_out);
+        }
         log::get("kube").log(line.level == kube::LogLine::Level::Warning ? spdlog::level::warn : spdlog::level::info, "{}", line.text);
     }
     publish_status(now);

@@ -13,6 +13,7 @@
 #include "control/kube/event_recorder.hpp"
 #include "control/kube/write_limiter.hpp"
 #include "control/sync/event_observer.hpp"
+#include "control/sync/flood_guard.hpp"
 #include "control/sync/source.hpp"
 #include "dataplane/base/result.hpp"
 
@@ -54,6 +55,7 @@ class ClusterFollower final : public Source {
     kube::WriteLimiter limiter_;
     std::optional<kube::EventRecorder> recorder_;
     std::optional<EventObserver> observer_;
+    FloodGuard flood_guard_;
     bool told_all_ = false;
 
     mutable std::mutex mutex_;

@@ -9,6 +9,7 @@
 
 #include "control/client/channel.hpp"
 #include "control/log/log.hpp"
+#include "control/semantics/text.hpp"
 #include "penstock/v1/config.grpc.pb.h"
 
 namespace penstock::sync {
@@ -19,8 +20,10 @@ std::string text_of(const grpc::Status& status, bool was_identified) {
     if (status.ok()) {
         return "it ended the stream";
     }
+    constexpr size_t kShown = 512;  // a gateway may say anything
     const bool is_away = status.error_code() == grpc::StatusCode::UNAVAILABLE;
-    return (was_identified ? "the stream ended: " : (is_away ? "not reachable: " : "it refuses: ")) + status.error_message();
+    return (was_identified ? "the stream ended: " : (is_away ? "not reachable: " : "it refuses: ")) +
+           semantics::printable(status.error_message(), kShown);
 }
 
 spdlog::level::level_enum level_of(LogLine::Level level) {
@@ -42,7 +45,7 @@ class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessa
  public:
     Call(GatewayStream& owner, const std::shared_ptr<grpc::Channel>& channel) : owner_(owner), stub_(v1::GatewayConfig::NewStub(channel)) {
         stub_->async()->SyncState(&context_, this);
-        AddHold();  // for write(), which comes from outside
+        AddHold();  // for write() and read_on(), which come from outside
         StartRead(&incoming_);
         StartCall();
     }
@@ -51,6 +54,12 @@ class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessa
         outgoing_ = std::move(message);
         writing_ = true;
         StartWrite(&outgoing_);
+    }
+    // One message is read at a time, the next one when the last has been handled: a gateway that says more than we can bear is held back by
+    // the transport, instead of filling our memory.
+    void read_on() {
+        incoming_.Clear();
+        StartRead(&incoming_);
     }
     [[nodiscard]] bool writing() const noexcept { return writing_; }
     void note_written() noexcept { writing_ = false; }
@@ -70,16 +79,12 @@ class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessa
         {
             const std::lock_guard lock(owner_.mutex_);
             if (ok) {
-                owner_.inbox_.messages.push_back(std::move(incoming_));
+                owner_.inbox_.message = std::move(incoming_);
             } else {
                 owner_.inbox_.stream_ended = true;
             }
         }
         owner_.news_.notify_all();
-        if (ok) {
-            incoming_.Clear();
-            StartRead(&incoming_);
-        }
     }
     void OnWriteDone(bool) override {
         {
@@ -154,11 +159,15 @@ void GatewayStream::run() {
     bool said_away = false;
     for (;;) {
         std::string why;
+        const auto began = Clock::now();
         const bool was_there = converse(why);
         tell(&why);
         if (was_there) {
-            retry = kRetryMin;
             said_away = false;
+            // One that ends each stream as soon as it has begun is not sent a full state five times a second.
+            if (Clock::now() - began >= kRetryMax) {
+                retry = kRetryMin;
+            }
         }
         if (!pause(std::chrono::milliseconds(0))) {
             return;
@@ -203,7 +212,7 @@ bool GatewayStream::converse(std::string& why) {
     session_.on_stream_ended();
     {
         const std::lock_guard lock(mutex_);  // what the stream left behind concerns no other
-        inbox_.messages.clear();
+        inbox_.message.reset();
         inbox_.written = false;
         inbox_.stream_ended = false;
     }
@@ -226,13 +235,14 @@ bool GatewayStream::send_and_receive(Call& call, std::string& why, bool& identif
             return false;
         }
         note_changes(news);
-        for (const v1::GatewayMessage& message : news.messages) {
-            if (const Status handled = handle(message); !handled) {
+        if (news.message) {
+            if (const Status handled = handle(*news.message); !handled) {
                 why = handled.error().what;
                 return false;
             }
-            identified |= message.has_identity();
+            identified |= news.message->has_identity();
             asked_at = now;
+            call.read_on();
         }
         if (news.stream_ended) {
             return true;
@@ -281,6 +291,16 @@ void GatewayStream::note_changes(Inbox& news) {
 
 void GatewayStream::tell(const std::string* last_error) {
     for (const LogLine& line : session_.take_log()) {
+        if (!log::get("sync").should_log(level_of(line.level))) {
+            continue;
+        }
+        const auto left_out = flood_guard_.admit(Clock::now());
+        if (!left_out) {
+            continue;
+        }
+        if (*left_out > 0) {
+            log::get("sync").warn("gateway {}: {} lines were left out, because there were too many", target_.text, *left_out);
+        }
         log::get("sync").log(level_of(line.level), "gateway {}: {}", target_.text, line.text);
     }
     const std::lock_guard lock(status_mutex_);

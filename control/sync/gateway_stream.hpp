@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "control/client/target.hpp"
 #include "control/kube/changes.hpp"
+#include "control/sync/flood_guard.hpp"
 #include "control/sync/state_session.hpp"
 #include "control/sync/status.hpp"
 #include "penstock/v1/config.pb.h"
@@ -48,11 +48,11 @@ class GatewayStream {
     struct Inbox {
         std::optional<kube::Changes> changes;
         Clock::time_point heard{};  // the first of the changes
-        std::deque<v1::GatewayMessage> messages;
+        std::optional<v1::GatewayMessage> message;
         bool written = false;  // the message that was being written
         bool stream_ended = false;
         bool stopping = false;
-        [[nodiscard]] bool has_news() const { return changes || !messages.empty() || written || stream_ended || stopping; }
+        [[nodiscard]] bool has_news() const { return changes || message || written || stream_ended || stopping; }
     };
 
     void run();
@@ -72,7 +72,8 @@ class GatewayStream {
 
     const client::Target target_;
     const client::TlsFiles tls_;
-    StateSession session_;  // the thread's alone
+    StateSession session_;    // the thread's alone
+    FloodGuard flood_guard_;  // likewise
 
     std::mutex mutex_;
     std::condition_variable news_;

@@ -19,9 +19,16 @@ LogLine::Level level_of(const model::Notice& notice) {
     return notice.level == model::Notice::Level::Warning ? LogLine::Level::Warning : LogLine::Level::Info;
 }
 
-// A gateway that says none is older than reasons.
+// Of what a gateway says about one service port: it is kept, logged and told to the cluster's users.
+constexpr size_t kWhyBytesMax = 1'024;
+constexpr size_t kReasonBytesMax = 64;
+
+// A gateway that says none is older than reasons, and one whose reason is no CamelCase word is not to be quoted in an Event.
 std::string reason_of(const v1::ServiceResult& refused) {
-    return refused.reason().empty() ? std::string(model::kInvalidService) : refused.reason();
+    const std::string& word = refused.reason();
+    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    const bool is_word = !word.empty() && word.size() <= kReasonBytesMax && word.front() <= 'Z' && std::ranges::all_of(word, is_letter);
+    return is_word ? word : std::string(model::kInvalidService);
 }
 
 }  // namespace
@@ -286,7 +293,11 @@ void StateSession::note_results(const v1::Applied& answer, const Flight& flight)
     for (const v1::ServiceResult& result : answer.services()) {
         auto key = rpc::from_proto(result.key());
         if (!key) {
-            say(LogLine::Level::Warning, "refused service " + rpc::text_of(result.key()) + ": " + result.why());
+            say(LogLine::Level::Warning, "refused service " + rpc::text_of(result.key()) + ": " + result.why().substr(0, kWhyBytesMax));
+            continue;
+        }
+        // A gateway has no say about Services that are none of its own: it could fill our memory with them, and Events with lies.
+        if (!engine_.desired().contains(*key) && !programmed_.contains(*key) && !flight.carries.keys.contains(*key)) {
             continue;
         }
         if (result.outcome() == v1::ServiceResult::OUTCOME_REFUSED) {
@@ -313,15 +324,16 @@ void StateSession::note_results(const v1::Applied& answer, const Flight& flight)
 
 // A refusal is said once for each reason: a gateway repeats it with every message that touches the service port.
 void StateSession::note_refusal(const model::ServiceKey& key, const v1::ServiceResult& result) {
+    const std::string why = result.why().substr(0, kWhyBytesMax);
     std::string& known = refused_[key];
-    if (known == result.why()) {
+    if (known == why) {
         return;
     }
-    known = result.why();
+    known = why;
     programmed_.erase(key);
-    say(LogLine::Level::Warning, "refused service " + key.to_string() + ": " + result.why());
+    say(LogLine::Level::Warning, "refused service " + key.to_string() + ": " + why);
     if (observer_ != nullptr) {
-        observer_->on_refused(gateway_name(), key, reason_of(result), result.why());
+        observer_->on_refused(gateway_name(), key, reason_of(result), why);
     }
 }
 

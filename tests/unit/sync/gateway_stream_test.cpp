@@ -5,6 +5,8 @@
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -104,6 +106,79 @@ class FakeGateway final : public v1::GatewayConfig::Service {
     std::unique_ptr<grpc::Server> server_;
 };
 
+// Answers the first state, and then says who it is as fast as it can.
+class TalkativeGateway final : public v1::GatewayConfig::Service {
+ public:
+    static constexpr int kMessages = 2'000;  // of 60 KB: more than any buffer on the way holds
+
+    explicit TalkativeGateway(const std::string& target) {
+        grpc::ServerBuilder builder;
+        builder.AddListeningPort(target, grpc::InsecureServerCredentials());
+        builder.RegisterService(this);
+        builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, 50);
+        server_ = builder.BuildAndStart();
+    }
+    ~TalkativeGateway() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+    grpc::Status SyncState(grpc::ServerContext*, grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>* stream) override {
+        test::ModelGateway model;
+        v1::GatewayMessage message;
+        *message.mutable_identity() = model.identity();
+        stream->Write(message);
+        v1::StateMessage state;
+        while (stream->Read(&state)) {
+            if (const auto applied = model.take(state); applied && *applied) {
+                *message.mutable_applied() = **applied;
+                stream->Write(message);
+                break;
+            }
+        }
+        *message.mutable_identity() = model.identity();
+        message.mutable_identity()->set_software_version(std::string(60'000, 'x'));
+        while (said < kMessages && stream->Write(message)) {
+            ++said;
+        }
+        return grpc::Status::OK;
+    }
+    std::atomic<int> said = 0;
+
+ private:
+    std::unique_ptr<grpc::Server> server_;
+};
+
+// Ends each stream with words of its own.
+class RudeGateway final : public v1::GatewayConfig::Service {
+ public:
+    explicit RudeGateway(const std::string& target) {
+        grpc::ServerBuilder builder;
+        builder.AddListeningPort(target, grpc::InsecureServerCredentials());
+        builder.RegisterService(this);
+        builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, 50);
+        server_ = builder.BuildAndStart();
+    }
+    ~RudeGateway() override { server_->Shutdown(std::chrono::system_clock::now()); }
+    grpc::Status SyncState(grpc::ServerContext*, grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>*) override {
+        return {grpc::StatusCode::INTERNAL, "no\n[+] all is well\x1b[2J\xff" + std::string(2'000, 'x')};
+    }
+
+ private:
+    std::unique_ptr<grpc::Server> server_;
+};
+
+// Takes its time over the first word that it gets.
+class SlowListener final : public Observer {
+ public:
+    void on_notice_appeared(const std::string&, const semantics::ObjectNotice&) override {}
+    void on_notice_gone(const std::string&, const semantics::ObjectNotice&) override {}
+    void on_refused(const std::string&, const model::ServiceKey&, const std::string&, const std::string&) override {}
+    void on_programmed(const std::string&, const model::ServiceKey&) override {
+        reached = true;
+        released.wait(false);
+    }
+    std::atomic<bool> reached = false;
+    std::atomic<bool> released = false;
+};
+
 bool serves(const test::ModelGateway& gateway, const std::string& address) {
     return gateway.services.size() == 1 && gateway.services.begin()->second.frontends_size() == 1 &&
            gateway.services.begin()->second.frontends(0).address() == address;
@@ -182,6 +257,39 @@ TEST_F(GatewayStreamTest, FindsAGatewayThatComesLaterOrComesBack) {
     stream.update(web_at("80.0.0.2"));
     FakeGateway gateway(target().text);
     EXPECT_TRUE(gateway.comes_to([](const auto& model) { return serves(model, "80.0.0.2"); })) << "what changed meanwhile included";
+}
+
+TEST_F(GatewayStreamTest, AGatewayThatNeverStopsTalkingIsHeldBack) {
+    SlowListener listener;
+    TalkativeGateway gateway(target().text);
+    GatewayStream stream(target(), {}, settings(), &listener);
+    stream.update(web_at("80.0.0.1"));
+    while (!listener.reached) {
+        std::this_thread::sleep_for(1ms);
+    }
+    // Until it gets no further, or has said everything.
+    for (int before = -1; before != gateway.said && gateway.said < TalkativeGateway::kMessages;) {
+        before = gateway.said;
+        std::this_thread::sleep_for(300ms);
+    }
+    EXPECT_LT(gateway.said, TalkativeGateway::kMessages) << "all of it lies in our memory";
+    listener.released = true;
+    listener.released.notify_all();
+    while (gateway.said < TalkativeGateway::kMessages) {
+        std::this_thread::sleep_for(1ms);
+    }
+}
+
+// It is shown by pages, terminals and gRPC, whose strings are UTF-8.
+TEST_F(GatewayStreamTest, WhatAGatewaySaysIsMadePrintable) {
+    RudeGateway gateway(target().text);
+    GatewayStream stream(target(), {}, settings());
+    while (stream.status().last_error.find("it refuses") == std::string::npos) {
+        std::this_thread::sleep_for(1ms);
+    }
+    const std::string shown = stream.status().last_error;
+    EXPECT_LT(shown.size(), 600u);
+    EXPECT_TRUE(std::ranges::all_of(shown, [](unsigned char c) { return c >= ' ' && c < 0x7f; })) << shown;
 }
 
 TEST_F(GatewayStreamTest, AGatewayThatDoesNotReadDelaysNoOther) {

@@ -406,6 +406,38 @@ TEST_F(StateSessionTest, ARefusalIsToldUnderTheGatewaysReason_EVT001) {
                                                           "refused edge-1 default/b:http/TCP InvalidService"}));
 }
 
+TEST_F(StateSessionTest, AGatewayHasNoSayAboutServicesThatItWasNotSent_EVT002) {
+    changes(changes_of({service_at("a", "80.0.0.1")}));
+    open();
+    auto applied = gateway_.take(sent());
+    ASSERT_TRUE(applied && *applied);
+    for (const auto outcome : {v1::ServiceResult::OUTCOME_APPLIED, v1::ServiceResult::OUTCOME_REFUSED}) {
+        for (int i = 0; i < 100; ++i) {
+            v1::ServiceResult& result = *(*applied)->add_services();
+            result.mutable_key()->CopyFrom((*applied)->services(0).key());
+            result.mutable_key()->set_namespace_("bank");
+            result.mutable_key()->set_name("s" + std::to_string(i));
+            result.set_outcome(outcome);
+            result.set_why("pay elsewhere (CapacityExceeded)");
+        }
+    }
+    ASSERT_TRUE(session_.on_applied(**applied, now_));
+    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"programmed edge-1 default/a:http/TCP"}));
+    EXPECT_EQ(status().refused, 0u);
+    EXPECT_EQ(said("bank"), 0u);
+}
+
+TEST_F(StateSessionTest, WhatAGatewaySaysIsKeptInShort_EVT002) {
+    gateway_.refuse = [](const v1::ServiceKey&) { return Refusal{std::string(1'000, 'Y'), std::string(1'000'000, 'x')}; };
+    changes(changes_of({service_at("a", "80.0.0.1")}));
+    open();
+    settle();
+    for (const LogLine& line : session_.take_log()) {
+        EXPECT_LT(line.text.size(), 2'000u);
+    }
+    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"refused edge-1 default/a:http/TCP InvalidService"}));
+}
+
 TEST_F(StateSessionTest, ARefusedServiceThatIsDeletedIsNoLongerCounted) {
     gateway_.refuse = [](const v1::ServiceKey&) { return kNoRoom; };
     start_with(changes_of({service_at("a", "80.0.0.1")}));
