@@ -76,7 +76,8 @@ milliseconds ClusterFollower::until_due() const {
     if (recorder_) {
         due = std::min(due, recorder_->next_wake().value_or(due));
     }
-    return std::max(std::chrono::ceil<milliseconds>(due - now), milliseconds(0));
+    // Compared and not subtracted: "at once" is said as Time::min(), and the difference to that has no room in a duration.
+    return due <= now ? milliseconds(0) : std::chrono::ceil<milliseconds>(due - now);
 }
 
 std::optional<kube::Changes> ClusterFollower::take_changes() {
