@@ -20,7 +20,7 @@ namespace penstock::gateway {
 namespace {
 
 constexpr std::string_view kMagic = "PENSTKLG";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr size_t kDigestAt = kMagic.size() + sizeof(uint32_t) + sizeof(uint64_t);
 constexpr size_t kDigestBytes = 32;
 constexpr size_t kHeaderBytes = kDigestAt + kDigestBytes;
@@ -174,7 +174,7 @@ Status write_last_good(const std::string& path, const DesiredState& state) {
     v1::FullState message;
     message.mutable_version()->set_source(state.version.source);
     message.mutable_version()->set_version(state.version.number);
-    *message.mutable_node_port_addresses() = rpc::to_proto(state.node_ports);
+    *message.mutable_environment() = rpc::to_proto(state.environment);
     message.AppendToString(&file);
     // Messages laid end to end are one message (protobuf's encoding says so), and one that holds everything would take four times the
     // memory.
@@ -208,11 +208,11 @@ Result<std::optional<LastGood>> read_last_good(const std::string& path) {
     }
     LastGood out;
     out.state.version = {message.version().source(), message.version().version()};
-    auto node_ports = rpc::from_proto(message.node_port_addresses());
-    if (!node_ports) {
-        return fail(Errc::Corrupt, path + ": " + node_ports.error().what);
+    auto environment = rpc::from_proto(message.environment());
+    if (!environment) {
+        return fail(Errc::Corrupt, path + ": " + environment.error().what);
     }
-    out.state.node_ports = std::move(*node_ports);
+    out.state.environment = std::move(*environment);
     for (const auto& in : message.services()) {
         auto service = rpc::from_proto(in);
         if (!service) {

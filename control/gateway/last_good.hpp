@@ -19,7 +19,7 @@ namespace penstock::gateway {
 struct DesiredState {
     rpc::StateVersion version;
     DesiredServices services;
-    model::NodePortAddresses node_ports;
+    model::Environment environment;
 };
 
 // Mode 0600, atomic, synced, folder made where it is missing. Unavailable: says at which step and why; the former file is still there.

@@ -39,7 +39,7 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
     if (last_good) {
         state_.accepted = state_.applied = last_good->state.version;
         state_.asked = std::move(last_good->state.services);
-        state_.node_ports = std::move(last_good->state.node_ports);
+        state_.environment = std::move(last_good->state.environment);
         state_.origin = StateOrigin::LastGood;
         state_.applied_at = std::chrono::steady_clock::now();
         std::vector<model::ServiceKey> all;
@@ -212,7 +212,7 @@ std::vector<model::ServiceKey> Reconciler::accept_full(rpc::StateUpdate& update)
             touched.push_back(std::move(key));
         }
     }
-    state_.node_ports = update.node_port_addresses.value_or(model::NodePortAddresses{});
+    state_.environment = update.environment.value_or(model::Environment{});
     return touched;
 }
 
@@ -229,8 +229,8 @@ std::vector<model::ServiceKey> Reconciler::accept_delta(rpc::StateUpdate& update
         touched.push_back(service.key);
         put(std::move(service));
     }
-    if (update.node_port_addresses) {
-        state_.node_ports = std::move(*update.node_port_addresses);
+    if (update.environment) {
+        state_.environment = std::move(*update.environment);
     }
     return touched;
 }
@@ -265,7 +265,7 @@ bool Reconciler::take_over(const drivers::MirroredState& mirror) {
 }
 
 void Reconciler::recompile(std::span<const model::ServiceKey> touched) {
-    state_.compiler.run({state_.asked, state_.node_ports, state_.identity.addresses}, touched);
+    state_.compiler.run({state_.asked, state_.environment.node_ports, state_.identity.addresses}, touched);
 }
 
 std::unique_ptr<config::Snapshot> Reconciler::snapshot() const {
@@ -320,7 +320,7 @@ void Reconciler::save() {
     StateInForce state;
     {
         const std::lock_guard lock(state_mutex_);
-        state = {.version = state_.applied, .compiled = state_.compiler.compiled(), .node_ports = state_.node_ports};
+        state = {.version = state_.applied, .compiled = state_.compiler.compiled(), .environment = state_.environment};
     }
     saver_->save(std::move(state));
 }

@@ -52,7 +52,7 @@ struct ReconcilerState {
     std::chrono::steady_clock::time_point applied_at;
     DesiredServices asked;                              // the newest valid version of each service port
     SharedMap<model::ServiceKey, std::string> invalid;  // named in a message, but not valid there
-    model::NodePortAddresses node_ports;
+    model::Environment environment;
     Compiler compiler;
     std::shared_ptr<const drivers::MirroredState> mirror = std::make_shared<drivers::MirroredState>();
 };

@@ -50,7 +50,7 @@ void StateSaver::run() {
 
 // Not what was asked: a refused version must not come back from the file as a good one.
 void StateSaver::write(const StateInForce& in_force) const {
-    DesiredState state{.version = in_force.version, .services = {}, .node_ports = in_force.node_ports};
+    DesiredState state{.version = in_force.version, .services = {}, .environment = in_force.environment};
     for (const auto& [key, programmed] : in_force.compiled->services) {
         state.services.insert_or_assign(key, programmed.desired);
     }

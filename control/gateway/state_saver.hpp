@@ -23,7 +23,7 @@ namespace penstock::gateway {
 struct StateInForce {
     rpc::StateVersion version;
     std::shared_ptr<const Compiled> compiled;
-    model::NodePortAddresses node_ports;
+    model::Environment environment;
 };
 
 class StateSaver {

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,33 @@ struct Endpoint {
 };
 static_assert(sizeof(Endpoint) == 40, "a cluster has hundreds of thousands, and both ends of the stream keep them all");
 
+// The step of EP-020 that took an endpoint out, in the order of the steps; those that the gateway decides by itself (health, weight) are
+// not here.
+enum class Exclusion : uint8_t {
+    ForbiddenAddress,  // (2) never an endpoint (EP-006): flows that it has end like those of one that is gone
+    NodeSelector,      // (3) its node does not match the Service's selector (ANN-14)
+    NotReady,          // (4) not ready, and not one that serves while it terminates
+    Terminating,       // (4) serves while it terminates, and there are ready ones (EP-012, EP-013)
+    NotLocal,          // (4) policy Local, and it is on another node
+    TopologyKeys,      // (5) TOPO-002
+    TopologyHints,     // (5) TOPO-008
+};
+inline constexpr size_t kExclusions = 7;
+
+// An endpoint of the service port that a set does not offer to new flows. All but forbidden ones keep the flows that they have.
+struct ExcludedEndpoint {
+    IpAddr address;
+    L4Port port = 0;
+    Exclusion why = Exclusion::NotReady;
+    bool serving = true;  // where not, it keeps its TCP and SCTP flows only (UDP-001, DRAIN-003)
+    bool operator==(const ExcludedEndpoint&) const = default;
+};
+
 // The endpoints of one family that one traffic policy lets a new flow choose from. Frontend and endpoint are always of one family
 // (DUAL-002), so a dual-stack Service has a set for each.
 struct BackendSet {
-    std::vector<Endpoint> endpoints;  // sorted, unique by (address, port)
+    std::vector<Endpoint> endpoints;         // sorted, unique by (address, port)
+    std::vector<ExcludedEndpoint> excluded;  // likewise; none of `endpoints`
     lb::SourceMode source = lb::SourceMode::Translate;
     lb::EmptyAction when_empty = lb::EmptyAction::Reject;
     IpFamily family = IpFamily::V4;  // of every endpoint, and of every frontend that points here
@@ -65,8 +89,10 @@ struct Frontend {
     IpAddr address;                  // not used for NodePort
     IpFamily family = IpFamily::V4;  // the family served: that of `address`, or of the Service for NodePort
     L4Port port = 0;
-    uint8_t set = 0;        // index into Service::sets; the set of the same family
+    uint8_t set = 0;        // index into Service::sets; a set of the same family
     bool filtered = false;  // Service::source_ranges apply
+    // Instead of `set`, for clients inside Environment::pod_cidrs (ETP-006, NAT-004); empty: the same.
+    std::optional<uint8_t> inside_set;
     bool operator==(const Frontend&) const = default;
 };
 
@@ -80,23 +106,63 @@ struct Notice {
     auto operator<=>(const Notice&) const = default;
 };
 
+// healthCheckNodePort of a Service, to be answered on all NodePort addresses (HC-001).
+struct HealthCheck {
+    L4Port port = 0;
+    uint32_t local_endpoints = 0;  // ready and on the gateway's node, counted by address (HC-004)
+    bool operator==(const HealthCheck&) const = default;
+};
+
+// How the gateway finds out whether an endpoint is well (HC-007 to HC-010).
+struct Probe {
+    enum class Kind : uint8_t { Tcp, Http };
+    Kind kind = Kind::Tcp;
+    L4Port port = 0;         // 0: the endpoint's own
+    std::string path = "/";  // Http: answered by 200, or it is down
+    uint32_t interval_s = 10;
+    uint32_t timeout_s = 5;  // less than the interval
+    uint32_t healthy = 2;    // successes in a row after which it is up
+    uint32_t unhealthy = 6;  // failures in a row after which it is down
+    // All down, or not probed yet: false: all are used (HC-010); true: none is (HC-007).
+    bool fails_closed = false;
+    bool operator==(const Probe&) const = default;
+};
+
 // One service port with everything that a gateway needs; the unit of atomic change (a Kubernetes Service's ports travel together).
 struct Service {
     ServiceKey key;
     L4Port service_port = 0;  // spec.ports[].port, for people
     lb::SchedulerKind scheduler = lb::SchedulerKind::RoundRobin;
-    // One for each (policy, family), never empty. The external policy's come first: IPv4's where the Service has that family, then IPv6's.
+    InternedText uid;  // of the Kubernetes Service: with another one it is another Service under an old name (GEN-010); "" unknown
+    // At least one. What frontends of different classes or clients of different origin may choose from; equal sets are there once. The
+    // external policy's come first: IPv4's where the Service has that family, then IPv6's.
     std::vector<BackendSet> sets;
     std::vector<Frontend> frontends;    // sorted; may be empty (refused, lost a conflict)
     std::vector<Prefix> source_ranges;  // sorted; who may open flows to filtered frontends; empty: nobody
-    std::vector<Notice> notices;        // sorted; about this port or its whole Service
+    uint32_t affinity_timeout_s = 0;    // session affinity by client address (AFF-003); 0: none
+    uint32_t idle_timeout_s = 0;        // of established and two-way flows (ANN-03); 0: NAT-008's
+    // What becomes of established flows whose endpoint or frontend is gone (DRAIN-004): unset: they go on until they close or idle;
+    // else they are reset after so many seconds, 0 at once.
+    std::optional<uint32_t> drain_timeout_s;
+    std::optional<HealthCheck> health_check;  // on the first port of the Service, by key
+    std::optional<Probe> probe;
+    std::vector<Notice> notices;  // sorted; about this port or its whole Service
     bool operator==(const Service&) const = default;
+};
+
+// What a gateway must know of the cluster and of its operator's wishes besides Services.
+struct Environment {
+    NodePortAddresses node_ports;
+    std::vector<Prefix> pod_cidrs;          // sorted, unique; clients inside are the cluster's own; empty: unknown
+    bool rejects_closed_vip_ports = false;  // what a packet to a VIP's undeclared port gets, silence otherwise (LB-021)
+    bool node_eligible = true;              // node mode: the Node is neither being deleted nor tainted for it (HC-006)
+    bool operator==(const Environment&) const = default;
 };
 
 // The whole. Services are sorted by key.
 struct Desired {
     std::map<ServiceKey, Service> services;
-    NodePortAddresses node_port_addresses;
+    Environment environment;
     bool operator==(const Desired&) const = default;
 };
 

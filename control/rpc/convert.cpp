@@ -89,6 +89,154 @@ Result<model::Endpoint> endpoint_from(const v1::Endpoint& message, IpFamily fami
     return model::Endpoint{*address, *port, static_cast<uint16_t>(weight), message.node_name(), message.zone()};
 }
 
+// One that is not at all one of ours keeps its name for the error.
+Result<model::Exclusion> exclusion_from(v1::ExcludedEndpoint::Why why) {
+    switch (why) {
+        case v1::ExcludedEndpoint::WHY_FORBIDDEN_ADDRESS:
+            return model::Exclusion::ForbiddenAddress;
+        case v1::ExcludedEndpoint::WHY_NODE_SELECTOR:
+            return model::Exclusion::NodeSelector;
+        case v1::ExcludedEndpoint::WHY_NOT_READY:
+            return model::Exclusion::NotReady;
+        case v1::ExcludedEndpoint::WHY_TERMINATING:
+            return model::Exclusion::Terminating;
+        case v1::ExcludedEndpoint::WHY_NOT_LOCAL:
+            return model::Exclusion::NotLocal;
+        case v1::ExcludedEndpoint::WHY_TOPOLOGY_KEYS:
+            return model::Exclusion::TopologyKeys;
+        case v1::ExcludedEndpoint::WHY_TOPOLOGY_HINTS:
+            return model::Exclusion::TopologyHints;
+        default:
+            return unknown("reason of exclusion", why);
+    }
+}
+
+v1::ExcludedEndpoint::Why to_proto(model::Exclusion why) {
+    switch (why) {
+        case model::Exclusion::ForbiddenAddress:
+            return v1::ExcludedEndpoint::WHY_FORBIDDEN_ADDRESS;
+        case model::Exclusion::NodeSelector:
+            return v1::ExcludedEndpoint::WHY_NODE_SELECTOR;
+        case model::Exclusion::NotReady:
+            return v1::ExcludedEndpoint::WHY_NOT_READY;
+        case model::Exclusion::Terminating:
+            return v1::ExcludedEndpoint::WHY_TERMINATING;
+        case model::Exclusion::NotLocal:
+            return v1::ExcludedEndpoint::WHY_NOT_LOCAL;
+        case model::Exclusion::TopologyKeys:
+            return v1::ExcludedEndpoint::WHY_TOPOLOGY_KEYS;
+        case model::Exclusion::TopologyHints:
+            return v1::ExcludedEndpoint::WHY_TOPOLOGY_HINTS;
+    }
+    return v1::ExcludedEndpoint::WHY_UNSPECIFIED;
+}
+
+Result<model::ExcludedEndpoint> excluded_from(const v1::ExcludedEndpoint& message, IpFamily family) {
+    const std::string& bytes = message.address();
+    model::ExcludedEndpoint out;
+    if (bytes.size() != (family == IpFamily::V4 ? 4 : 16)) {
+        return invalid("an address of " + std::to_string(bytes.size()) + " bytes is not of the set's family, " + to_string(family));
+    }
+    if (family == IpFamily::V4) {
+        const auto at = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
+        out.address = IpAddr::v4(at(0), at(1), at(2), at(3));
+    } else {
+        std::array<uint8_t, 16> octets;
+        std::ranges::copy(bytes, octets.begin());
+        out.address = IpAddr::v6(octets);
+    }
+    const auto port = l4_port(message.port());
+    if (!port) {
+        return std::unexpected(port.error());
+    }
+    out.port = *port;
+    const auto why = exclusion_from(message.why());
+    if (!why) {
+        return std::unexpected(why.error());
+    }
+    out.why = *why;
+    out.serving = !message.not_serving();
+    return out;
+}
+
+v1::ExcludedEndpoint to_proto(const model::ExcludedEndpoint& excluded) {
+    v1::ExcludedEndpoint message;
+    const auto& bytes = excluded.address.bytes();
+    const size_t from = excluded.address.is_v4() ? bytes.size() - 4 : 0;
+    message.set_address(bytes.data() + from, bytes.size() - from);
+    message.set_port(excluded.port);
+    message.set_why(to_proto(excluded.why));
+    message.set_not_serving(!excluded.serving);
+    return message;
+}
+
+Result<uint32_t> within(const char* field, uint32_t value, uint32_t least, uint32_t most) {
+    if (value < least || value > most) {
+        return invalid(std::string(field) + " " + std::to_string(value) + " is not in " + std::to_string(least) + "-" +
+                       std::to_string(most));
+    }
+    return value;
+}
+
+Result<model::Probe> probe_from(const v1::Probe& message) {
+    model::Probe probe;
+    switch (message.kind()) {
+        case v1::Probe::KIND_TCP:
+            probe.kind = model::Probe::Kind::Tcp;
+            break;
+        case v1::Probe::KIND_HTTP:
+            probe.kind = model::Probe::Kind::Http;
+            break;
+        default:
+            return unknown("kind", message.kind());
+    }
+    if (message.port() > 65535) {
+        return invalid("port " + std::to_string(message.port()) + " is not in 0-65535");
+    }
+    probe.port = static_cast<L4Port>(message.port());
+    for (const auto& [field, value, least, most, target] : {std::tuple("interval_s", message.interval_s(), 1U, 3600U, &probe.interval_s),
+                                                            std::tuple("timeout_s", message.timeout_s(), 1U, 3600U, &probe.timeout_s),
+                                                            std::tuple("healthy", message.healthy(), 1U, 100U, &probe.healthy),
+                                                            std::tuple("unhealthy", message.unhealthy(), 1U, 100U, &probe.unhealthy)}) {
+        const auto good = within(field, value, least, most);
+        if (!good) {
+            return std::unexpected(good.error());
+        }
+        *target = *good;
+    }
+    if (probe.timeout_s >= probe.interval_s) {
+        return invalid("timeout_s " + std::to_string(probe.timeout_s) + " is not less than interval_s " + std::to_string(probe.interval_s));
+    }
+    if (message.path().size() > kNameBytesMax) {
+        return invalid("path is longer than " + std::to_string(kNameBytesMax) + " bytes");
+    }
+    if (!message.path().empty()) {
+        probe.path = message.path();
+    }
+    probe.fails_closed = message.fails_closed();
+    return probe;
+}
+
+v1::Probe to_proto(const model::Probe& probe) {
+    v1::Probe message;
+    message.set_kind(probe.kind == model::Probe::Kind::Tcp ? v1::Probe::KIND_TCP : v1::Probe::KIND_HTTP);
+    message.set_port(probe.port);
+    message.set_path(probe.path);
+    message.set_interval_s(probe.interval_s);
+    message.set_timeout_s(probe.timeout_s);
+    message.set_healthy(probe.healthy);
+    message.set_unhealthy(probe.unhealthy);
+    message.set_fails_closed(probe.fails_closed);
+    return message;
+}
+
+template <typename T>
+void sort_unique(std::vector<T>& values) {
+    std::ranges::sort(values);
+    const auto repeated = std::ranges::unique(values);
+    values.erase(repeated.begin(), repeated.end());
+}
+
 Result<model::BackendSet> backend_set_from(const v1::BackendSet& message) {
     model::BackendSet set;
     set.family = message.ipv6() ? IpFamily::V6 : IpFamily::V4;
@@ -120,6 +268,26 @@ Result<model::BackendSet> backend_set_from(const v1::BackendSet& message) {
     if (twice != set.endpoints.end()) {
         return invalid("endpoints: " + socket_text(twice->address, twice->port) + " is there twice");
     }
+    if (static_cast<uint32_t>(message.excluded_size()) > limits::kBackendsPerServiceMax) {
+        return invalid("excluded: more than " + std::to_string(limits::kBackendsPerServiceMax));
+    }
+    set.excluded.reserve(static_cast<size_t>(message.excluded_size()));
+    for (int i = 0; i < message.excluded_size(); ++i) {
+        const auto excluded = excluded_from(message.excluded(i), set.family);
+        if (!excluded) {
+            return invalid(indexed("excluded", i) + ": " + excluded.error().what);
+        }
+        set.excluded.push_back(*excluded);
+    }
+    const auto place_of = [](const auto& e) { return std::tie(e.address, e.port); };
+    std::ranges::sort(set.excluded, {}, place_of);
+    for (size_t i = 0; i < set.excluded.size(); ++i) {
+        const auto& excluded = set.excluded[i];
+        if ((i > 0 && place_of(set.excluded[i - 1]) == place_of(excluded)) ||
+            std::ranges::binary_search(set.endpoints, place_of(excluded), {}, place)) {
+            return invalid("excluded: " + socket_text(excluded.address, excluded.port) + " is there twice");
+        }
+    }
     return set;
 }
 
@@ -148,13 +316,20 @@ Result<model::Frontend> frontend_from(const v1::Frontend& message, const std::ve
         return std::unexpected(port.error());
     }
     frontend.port = *port;
-    if (message.set() >= sets.size()) {
-        return invalid("set " + std::to_string(message.set()) + " does not exist; the last one is " + std::to_string(sets.size() - 1));
+    for (const auto& [field, number] :
+         {std::pair("set", message.set()), std::pair("inside_set", message.has_inside_set() ? message.inside_set() : message.set())}) {
+        if (number >= sets.size()) {
+            return invalid(std::string(field) + " " + std::to_string(number) + " does not exist; the last one is " +
+                           std::to_string(sets.size() - 1));
+        }
+        if (sets[number].family != frontend.family) {
+            return invalid(std::string("an ") + to_string(frontend.family) + " frontend uses " + field + " " + std::to_string(number) +
+                           ", which is of family " + to_string(sets[number].family));
+        }
     }
     frontend.set = static_cast<uint8_t>(message.set());
-    if (sets[frontend.set].family != frontend.family) {
-        return invalid(std::string("an ") + to_string(frontend.family) + " frontend uses set " + std::to_string(message.set()) +
-                       ", which is of family " + to_string(sets[frontend.set].family));
+    if (message.has_inside_set()) {
+        frontend.inside_set = static_cast<uint8_t>(message.inside_set());
     }
     frontend.filtered = message.filtered();
     return frontend;
@@ -204,15 +379,33 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
         }
         service.source_ranges.push_back(*range);
     }
-    std::ranges::sort(service.source_ranges);
-    const auto repeated = std::ranges::unique(service.source_ranges);
-    service.source_ranges.erase(repeated.begin(), repeated.end());
+    sort_unique(service.source_ranges);
     for (int i = 0; i < message.notices_size(); ++i) {
         auto notice = from_proto(message.notices(i));
         if (!notice) {
             return in_context(indexed("notices", i), std::move(notice.error()));
         }
         service.notices.push_back(std::move(*notice));
+    }
+    service.uid = message.uid();
+    service.affinity_timeout_s = message.affinity_timeout_s();
+    service.idle_timeout_s = message.idle_timeout_s();
+    if (message.has_drain_timeout_s()) {
+        service.drain_timeout_s = message.drain_timeout_s();
+    }
+    if (message.has_health_check()) {
+        const auto port = l4_port(message.health_check().port());
+        if (!port) {
+            return in_context("health_check", port.error());
+        }
+        service.health_check = {*port, message.health_check().local_endpoints()};
+    }
+    if (message.has_probe()) {
+        auto probe = probe_from(message.probe());
+        if (!probe) {
+            return in_context("probe", std::move(probe.error()));
+        }
+        service.probe = std::move(*probe);
     }
     return service;
 }
@@ -339,6 +532,9 @@ v1::Service to_proto(const model::Service& service) {
         for (const auto& endpoint : set.endpoints) {
             *out.add_endpoints() = to_proto(endpoint);
         }
+        for (const auto& excluded : set.excluded) {
+            *out.add_excluded() = to_proto(excluded);
+        }
     }
     for (const auto& frontend : service.frontends) {
         auto& out = *message.add_frontends();
@@ -351,6 +547,9 @@ v1::Service to_proto(const model::Service& service) {
         out.set_port(frontend.port);
         out.set_set(frontend.set);
         out.set_filtered(frontend.filtered);
+        if (frontend.inside_set) {
+            out.set_inside_set(*frontend.inside_set);
+        }
     }
     for (const auto& range : service.source_ranges) {
         message.add_source_ranges(range.to_string());
@@ -358,6 +557,30 @@ v1::Service to_proto(const model::Service& service) {
     for (const auto& notice : service.notices) {
         *message.add_notices() = to_proto(notice);
     }
+    message.set_uid(service.uid.value());
+    message.set_affinity_timeout_s(service.affinity_timeout_s);
+    message.set_idle_timeout_s(service.idle_timeout_s);
+    if (service.drain_timeout_s) {
+        message.set_drain_timeout_s(*service.drain_timeout_s);
+    }
+    if (service.health_check) {
+        message.mutable_health_check()->set_port(service.health_check->port);
+        message.mutable_health_check()->set_local_endpoints(service.health_check->local_endpoints);
+    }
+    if (service.probe) {
+        *message.mutable_probe() = to_proto(*service.probe);
+    }
+    return message;
+}
+
+v1::Environment to_proto(const model::Environment& environment) {
+    v1::Environment message;
+    *message.mutable_node_ports() = to_proto(environment.node_ports);
+    for (const auto& cidr : environment.pod_cidrs) {
+        message.add_pod_cidrs(cidr.to_string());
+    }
+    message.set_rejects_closed_vip_ports(environment.rejects_closed_vip_ports);
+    message.set_node_not_eligible(!environment.node_eligible);
     return message;
 }
 
@@ -519,17 +742,37 @@ Result<model::NodePortAddresses> from_proto(const v1::NodePortAddresses& address
     for (int i = 0; i < addresses.within_size(); ++i) {
         auto prefix = Prefix::parse(addresses.within(i));
         if (!prefix) {
-            return in_context("node_port_addresses." + indexed("within", i), std::move(prefix.error()));
+            return in_context("node_ports." + indexed("within", i), std::move(prefix.error()));
         }
         out.within.push_back(*prefix);
     }
     for (int i = 0; i < addresses.node_addresses_size(); ++i) {
         auto address = IpAddr::parse(addresses.node_addresses(i));
         if (!address) {
-            return in_context("node_port_addresses." + indexed("node_addresses", i), std::move(address.error()));
+            return in_context("node_ports." + indexed("node_addresses", i), std::move(address.error()));
         }
         out.node_addresses.push_back(*address);
     }
+    return out;
+}
+
+Result<model::Environment> from_proto(const v1::Environment& environment) {
+    model::Environment out;
+    auto node_ports = from_proto(environment.node_ports());
+    if (!node_ports) {
+        return in_context("environment", std::move(node_ports.error()));
+    }
+    out.node_ports = std::move(*node_ports);
+    for (int i = 0; i < environment.pod_cidrs_size(); ++i) {
+        auto cidr = Prefix::parse(environment.pod_cidrs(i));
+        if (!cidr) {
+            return in_context("environment." + indexed("pod_cidrs", i), std::move(cidr.error()));
+        }
+        out.pod_cidrs.push_back(*cidr);
+    }
+    sort_unique(out.pod_cidrs);
+    out.rejects_closed_vip_ports = environment.rejects_closed_vip_ports();
+    out.node_eligible = !environment.node_not_eligible();
     return out;
 }
 

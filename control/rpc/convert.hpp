@@ -16,7 +16,7 @@ namespace penstock::rpc {
 
 // Sets of one service port: an external and an internal policy for each of two families make four; the rest is room. Only stops runaway
 // input.
-inline constexpr int kBackendSetsMax = 16;
+inline constexpr int kBackendSetsMax = 8;
 // Kubernetes names are at most 253 bytes (RFC 1123 subdomain); nothing that the gateway repeats in logs and metrics may be longer.
 inline constexpr size_t kNameBytesMax = 253;
 
@@ -31,6 +31,8 @@ inline constexpr size_t kNameBytesMax = 253;
 [[nodiscard]] v1::Notice to_proto(const model::Notice& notice);
 [[nodiscard]] v1::Endpoint to_proto(const model::Endpoint& endpoint);
 [[nodiscard]] v1::Service to_proto(const model::Service& service);
+[[nodiscard]] v1::Environment to_proto(const model::Environment& environment);
+[[nodiscard]] v1::Environment to_proto(const model::Environment& environment);
 [[nodiscard]] v1::NodePortAddresses to_proto(const model::NodePortAddresses& addresses);
 // The identity alone; what is applied and the software's version are the caller's to add.
 [[nodiscard]] v1::Identity to_proto(const model::GatewayIdentity& identity);
@@ -46,6 +48,7 @@ inline constexpr size_t kNameBytesMax = 253;
 [[nodiscard]] Result<model::Notice> from_proto(const v1::Notice& notice);
 // Endpoints come out sorted whatever their order was, since their order is part of the state; frontends and notices keep theirs.
 [[nodiscard]] Result<model::Service> from_proto(const v1::Service& service);
+[[nodiscard]] Result<model::Environment> from_proto(const v1::Environment& environment);
 [[nodiscard]] Result<model::NodePortAddresses> from_proto(const v1::NodePortAddresses& addresses);
 [[nodiscard]] Result<model::GatewayIdentity> from_proto(const v1::Identity& identity);
 

@@ -72,8 +72,8 @@ Result<bool> StateParts::add_full(const v1::FullState& part) {
     if (status) {
         status = read_services(part.services());
     }
-    if (status && part.has_node_port_addresses()) {
-        status = read_node_ports(part.node_port_addresses());
+    if (status && part.has_environment()) {
+        status = read_environment(part.environment());
     }
     return status ? Result<bool>(!part.more()) : std::unexpected(std::move(status.error()));
 }
@@ -94,8 +94,8 @@ Result<bool> StateParts::add_delta(const v1::StateDelta& part) {
     if (status) {
         status = read_removed(part.remove());
     }
-    if (status && part.has_node_port_addresses()) {
-        status = read_node_ports(part.node_port_addresses());
+    if (status && part.has_environment()) {
+        status = read_environment(part.environment());
     }
     return status ? Result<bool>(!part.more()) : std::unexpected(std::move(status.error()));
 }
@@ -158,12 +158,12 @@ Status StateParts::read_removed(const google::protobuf::RepeatedPtrField<v1::Ser
     return {};
 }
 
-Status StateParts::read_node_ports(const v1::NodePortAddresses& message) {
-    auto addresses = from_proto(message);
-    if (!addresses) {
-        return std::unexpected(std::move(addresses.error()));
+Status StateParts::read_environment(const v1::Environment& message) {
+    auto environment = from_proto(message);
+    if (!environment) {
+        return std::unexpected(std::move(environment.error()));
     }
-    unfinished_->message.update.node_port_addresses = std::move(*addresses);
+    unfinished_->message.update.environment = std::move(*environment);
     return {};
 }
 

@@ -41,7 +41,7 @@ class StateParts {
 
     // The whole state with its last part, else nothing yet. An error is about the stream: it is of no use afterwards.
     // InvalidArgument: no or broken versions, a part of another state than the unfinished one, one service port both given and removed,
-    // broken NodePort rule. Exhausted: the state is too large.
+    // broken environment. Exhausted: the state is too large.
     [[nodiscard]] Result<std::optional<CheckedMessage>> add(const v1::StateMessage& part);
 
  private:
@@ -50,7 +50,7 @@ class StateParts {
     Status begin_or_continue(StateVersion version, std::optional<StateVersion> base);
     Status read_services(const google::protobuf::RepeatedPtrField<v1::Service>& messages);
     Status read_removed(const google::protobuf::RepeatedPtrField<v1::ServiceKey>& messages);
-    Status read_node_ports(const v1::NodePortAddresses& message);
+    Status read_environment(const v1::Environment& message);
 
     // What the unfinished state has said so far.
     struct Unfinished {

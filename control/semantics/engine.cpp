@@ -81,7 +81,7 @@ Step Engine::set_gateway(const model::GatewayIdentity& gateway) {
     for (auto& [name, record] : records_) {
         mark(record, Due::Plan);
     }
-    node_port_addresses_due_ = true;
+    environment_due_ = true;
     settle(step);
     return step;
 }
@@ -114,7 +114,7 @@ void Engine::take_in_node(const std::string& name, const kube::NodePtr& node, St
     const kube::NodePtr old = exchange(objects_.nodes, name, node);
     const bool both = old != nullptr && node != nullptr;
     if (name == gateway_->node_name) {
-        node_port_addresses_due_ |= !both || old->addresses != node->addresses;
+        environment_due_ |= !both || old->addresses != node->addresses;
     }
     if (both && old->pod_cidrs == node->pod_cidrs) {
         return;
@@ -211,8 +211,8 @@ void Engine::mark(Record& record, Due due) {
 void Engine::settle(Step& step) {
     make_plans();
     make_decisions(step);
-    if (std::exchange(node_port_addresses_due_, false)) {
-        read_node_port_addresses(step);
+    if (std::exchange(environment_due_, false)) {
+        read_environment(step);
     }
     std::ranges::sort(step.appeared);
     std::ranges::sort(step.gone);
@@ -309,17 +309,18 @@ void Engine::decide(Record& record, Step& step) {
     record.decided = std::move(now);
 }
 
-void Engine::read_node_port_addresses(Step& step) {
+void Engine::read_environment(Step& step) {
     const auto node = objects_.nodes.find(gateway_->node_name);
     std::vector<ObjectNotice> notices;
-    model::NodePortAddresses addresses =
+    model::Environment environment;
+    environment.node_ports =
         node_port_addresses_of(node == objects_.nodes.end() ? nullptr : node->second.get(), *gateway_, policy_, notices);
     sort_unique(notices);
     tell_difference(node_port_notices_, notices, step);
     node_port_notices_ = std::move(notices);
-    if (node_port_addresses_ != addresses) {
-        node_port_addresses_ = std::move(addresses);
-        step.node_port_addresses = node_port_addresses_;
+    if (environment_ != environment) {
+        environment_ = std::move(environment);
+        step.environment = environment_;
     }
 }
 

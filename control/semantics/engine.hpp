@@ -33,13 +33,13 @@ namespace penstock::semantics {
 
 // What became different by one call.
 struct Step {
-    std::vector<std::shared_ptr<const model::Service>> upsert;    // new, or different in anything; sorted by key
-    std::vector<model::ServiceKey> remove;                        // sorted
-    std::optional<model::NodePortAddresses> node_port_addresses;  // where they differ
-    std::vector<ObjectNotice> appeared;                           // sorted; those inside `upsert` included
-    std::vector<ObjectNotice> gone;                               // sorted
+    std::vector<std::shared_ptr<const model::Service>> upsert;  // new, or different in anything; sorted by key
+    std::vector<model::ServiceKey> remove;                      // sorted
+    std::optional<model::Environment> environment;              // where they differ
+    std::vector<ObjectNotice> appeared;                         // sorted; those inside `upsert` included
+    std::vector<ObjectNotice> gone;                             // sorted
     [[nodiscard]] bool is_empty() const noexcept {
-        return upsert.empty() && remove.empty() && !node_port_addresses && appeared.empty() && gone.empty();
+        return upsert.empty() && remove.empty() && !environment && appeared.empty() && gone.empty();
     }
 };
 
@@ -56,11 +56,11 @@ class Engine {
 
     // A value that stays the same keeps its pointer.
     [[nodiscard]] const Services& desired() const noexcept { return desired_; }
-    [[nodiscard]] const model::NodePortAddresses& node_port_addresses() const noexcept { return node_port_addresses_; }
+    [[nodiscard]] const model::Environment& environment() const noexcept { return environment_; }
     [[nodiscard]] const kube::Objects& objects() const noexcept { return objects_; }
 
     // Evaluates everything from scratch and compares it with what is held (APISYNC-021): the keys that differ, sorted. What was wrong is
-    // right afterwards, in node_port_addresses() and the engine's bookkeeping too. Costs what set_gateway() does.
+    // right afterwards, in environment() and the engine's bookkeeping too. Costs what set_gateway() does.
     std::vector<model::ServiceKey> audit();
 
  private:
@@ -90,7 +90,7 @@ class Engine {
     void make_plans();
     void make_decisions(Step& step);
     void decide(Record& record, Step& step);
-    void read_node_port_addresses(Step& step);
+    void read_environment(Step& step);
 
     Policy policy_;
     std::optional<model::GatewayIdentity> gateway_;
@@ -105,10 +105,10 @@ class Engine {
     std::vector<Record*> due_;
     std::vector<IpAddr> changed_cluster_ips_;
     bool pod_cidrs_changed_ = false;
-    bool node_port_addresses_due_ = false;
+    bool environment_due_ = false;
 
     Services desired_;
-    model::NodePortAddresses node_port_addresses_;
+    model::Environment environment_;
     std::vector<ObjectNotice> node_port_notices_;  // sorted, unique
 };
 

@@ -26,7 +26,7 @@ Outcome evaluate(const kube::ObjectSet& objects, const model::GatewayIdentity& g
     for (const auto& [key, service] : engine.desired()) {
         outcome.desired.services.emplace(key, *service);
     }
-    outcome.desired.node_port_addresses = engine.node_port_addresses();
+    outcome.desired.environment = engine.environment();
     return outcome;
 }
 

@@ -8,8 +8,8 @@ namespace penstock::sync {
 
 v1::StateMessage OutgoingState::next_part() {
     v1::StateMessage part = empty_part();
-    if (auto addresses = std::exchange(content_.node_port_addresses, std::nullopt)) {
-        (name_.base ? *part.mutable_delta()->mutable_node_port_addresses() : *part.mutable_full()->mutable_node_port_addresses()) =
+    if (auto addresses = std::exchange(content_.environment, std::nullopt)) {
+        (name_.base ? *part.mutable_delta()->mutable_environment() : *part.mutable_full()->mutable_environment()) =
             rpc::to_proto(*addresses);
     }
     const model::ServiceKey* previous = nullptr;

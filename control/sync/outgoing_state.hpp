@@ -30,7 +30,7 @@ class OutgoingState {
     struct Content {
         std::vector<std::shared_ptr<const model::Service>> services;  // sorted by key
         std::vector<model::ServiceKey> removed;                       // sorted; of a delta only
-        std::optional<model::NodePortAddresses> node_port_addresses;
+        std::optional<model::Environment> environment;
     };
     OutgoingState(Name name, Content content) : name_(std::move(name)), content_(std::move(content)) {}
 

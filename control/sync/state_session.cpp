@@ -35,7 +35,7 @@ std::string reason_of(const v1::ServiceResult& refused) {
 
 void StateSession::Lacks::add(const Lacks& other) {
     keys.insert(other.keys.begin(), other.keys.end());
-    node_port_addresses |= other.node_port_addresses;
+    environment |= other.environment;
     everything |= other.everything;
     beyond_keys |= other.beyond_keys;
     if (other.since) {
@@ -139,11 +139,11 @@ void StateSession::absorb(const semantics::Step& step, Time heard) {
             observer_->on_notice_gone(gateway_name(), about);
         }
     }
-    if (step.upsert.empty() && step.remove.empty() && !step.node_port_addresses) {
+    if (step.upsert.empty() && step.remove.empty() && !step.environment) {
         return;
     }
     lacks_.since = std::min(lacks_.since.value_or(heard), heard);
-    lacks_.node_port_addresses |= step.node_port_addresses.has_value();
+    lacks_.environment |= step.environment.has_value();
     if (lacks_.everything || (!applied_ && !in_flight_ && !unanswered_)) {
         lacks_.beyond_keys = true;  // the next message is a full state whatever changed
         return;
@@ -212,7 +212,7 @@ void StateSession::begin_full_state(Time now) {
     // Should the stream break, nothing short of everything makes up for this.
     in_flight_->carries.everything = true;
     in_flight_->carries.since = in_flight_->carries.since.value_or(now);
-    OutgoingState::Content content{.services = {}, .removed = {}, .node_port_addresses = engine_.node_port_addresses()};
+    OutgoingState::Content content{.services = {}, .removed = {}, .environment = engine_.environment()};
     content.services.reserve(engine_.desired().size());
     for (const auto& [key, service] : engine_.desired()) {
         content.services.push_back(service);
@@ -236,8 +236,8 @@ void StateSession::begin_delta() {
             content.removed.push_back(key);
         }
     }
-    if (in_flight_->carries.node_port_addresses) {
-        content.node_port_addresses = engine_.node_port_addresses();
+    if (in_flight_->carries.environment) {
+        content.environment = engine_.environment();
     }
     outgoing_.emplace(OutgoingState::Name{.source = source_, .version = last_version_, .base = applied_}, std::move(content));
     ++counters_.deltas;

@@ -84,7 +84,7 @@ class StateSession {
     // What the gateway was not told yet.
     struct Lacks {
         std::set<model::ServiceKey> keys;
-        bool node_port_addresses = false;
+        bool environment = false;
         bool everything = false;    // a full state is due
         bool beyond_keys = false;   // `keys` does not have all that is new, because a full state brings it anyway
         std::optional<Time> since;  // the oldest change in it was heard; nullopt: it lacks nothing

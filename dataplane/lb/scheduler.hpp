@@ -14,9 +14,10 @@
 
 namespace penstock::lb {
 
-// A Service has one backend set for external traffic and may have another for internal, each for one or both IP families; each set rotates
-// on its own, or flows to one would tear holes into the rotation of the other.
-inline constexpr uint32_t kBackendSetsMax = 4;
+// A Service has a backend set for external traffic and may have others: for clients inside the cluster, for internal traffic, and for each
+// of these by origin; each for one or both IP families. Each set rotates on its own, or flows to one would tear holes into the rotation of
+// the other.
+inline constexpr uint32_t kBackendSetsMax = 8;
 
 // What one worker's schedulers remember. The worker alone writes; a control thread may peek (relaxed atomics, no pairing: each word stands
 // for itself). The memory is handed in and outlives this.

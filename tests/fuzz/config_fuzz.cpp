@@ -101,7 +101,7 @@ void fuzz_state(const std::string& text) {
     // The neighbour is in force first; small tables, so that running out of them is reached.
     gateway::Compiler compiler(gateway::IdMap(4, 8));
     const auto& ids = compiler.ids();
-    const model::NodePortAddresses rule = checked.update.node_port_addresses.value_or(model::NodePortAddresses{});
+    const model::NodePortAddresses rule = checked.update.environment.value_or(model::Environment{}).node_ports;
     const std::vector<model::PortAddress> addresses = {{"pen0", IpAddr::v4(192, 0, 2, 1), 24, true}};
     std::vector<model::ServiceKey> keys;
     for (const auto& [key, service] : desired) {

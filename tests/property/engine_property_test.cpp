@@ -62,7 +62,7 @@ Outcome from_scratch(const kube::Objects& objects, const model::GatewayIdentity&
         }
     }
     const auto node = objects.nodes.find(gateway.node_name);
-    outcome.desired.node_port_addresses =
+    outcome.desired.environment.node_ports =
         node_port_addresses_of(node == objects.nodes.end() ? nullptr : node->second.get(), gateway, policy, outcome.notices);
     std::ranges::sort(outcome.notices);
     const auto [first, last] = std::ranges::unique(outcome.notices);
@@ -219,9 +219,9 @@ class Follower {
         for (const model::ServiceKey& key : step.remove) {
             ASSERT_EQ(held_.desired.services.erase(key), 1U) << key.to_string();
         }
-        if (step.node_port_addresses) {
-            ASSERT_NE(held_.desired.node_port_addresses, *step.node_port_addresses);
-            held_.desired.node_port_addresses = *step.node_port_addresses;
+        if (step.environment) {
+            ASSERT_NE(held_.desired.environment, *step.environment);
+            held_.desired.environment = *step.environment;
         }
         for (const ObjectNotice& notice : step.gone) {
             ASSERT_EQ(notices_.erase(notice), 1U) << notice.notice.message;
@@ -273,7 +273,7 @@ TEST(Engine, HoldsWhatTheObjectsComeTo_GEN006_SVC018_EP006_XIP006) {
             ASSERT_EQ(lines_of(follower.held()), lines_of(expected));
             ASSERT_EQ(follower.held(), expected);
             ASSERT_EQ(engine.desired().size(), expected.desired.services.size());
-            ASSERT_EQ(engine.node_port_addresses(), expected.desired.node_port_addresses);
+            ASSERT_EQ(engine.environment(), expected.desired.environment);
             if (prng.one_in(20)) {
                 const auto before = engine.desired();
                 ASSERT_TRUE(engine.audit().empty());
@@ -317,7 +317,7 @@ TEST(Engine, OrderOfArrivalMeansNothing_GEN006) {
             ASSERT_TRUE(second.desired().contains(key)) << "input " << i << ": " << key.to_string();
             ASSERT_EQ(*second.desired().at(key), *service) << "input " << i << ": " << key.to_string();
         }
-        ASSERT_EQ(first.node_port_addresses(), second.node_port_addresses()) << "input " << i;
+        ASSERT_EQ(first.environment(), second.environment()) << "input " << i;
     }
 }
 

@@ -30,7 +30,10 @@ class LastGoodFile : public testing::Test {
 
     static DesiredState state(const std::string& endpoint = "10.0.0.1") {
         DesiredState out{{"edge-sync-1", 42}, desired({service("web", {external("192.0.2.1", 80), node_port(30080)}, {endpoint})}), {}};
-        out.node_ports = {{net("10.0.0.0/8")}, true, {ip("10.1.1.1")}};
+        out.environment = {.node_ports = {{net("10.0.0.0/8")}, true, {ip("10.1.1.1")}},
+                           .pod_cidrs = {net("10.244.0.0/16")},
+                           .rejects_closed_vip_ports = true,
+                           .node_eligible = false};
         return out;
     }
     std::string bytes() const {
@@ -49,7 +52,7 @@ TEST_F(LastGoodFile, ComesBackAsItWas) {
     ASSERT_TRUE(read) << read.error().what;
     ASSERT_TRUE(*read);
     EXPECT_EQ((*read)->state.version, state().version);
-    EXPECT_EQ((*read)->state.node_ports, state().node_ports);
+    EXPECT_EQ((*read)->state.environment, state().environment);
     ASSERT_EQ((*read)->state.services.size(), 1U);
     EXPECT_EQ(*(*read)->state.services.at(key("web")), *state().services.at(key("web")));
     EXPECT_TRUE((*read)->refused.empty());
@@ -122,12 +125,12 @@ TEST_F(LastGoodFile, SomethingElseUnderTheNameIsRefusedByName) {
 TEST_F(LastGoodFile, TheSaverWritesTheNewestBeforeItEnds) {
     const auto wanted = state();
     Compiler compiler;
-    compiler.run({wanted.services, wanted.node_ports, {}}, std::vector{key("web")});
+    compiler.run({wanted.services, wanted.environment.node_ports, {}}, std::vector{key("web")});
     const auto in_force = compiler.compiled();
     {
         StateSaver saver(path_);
         for (uint64_t n = 1; n <= 20; ++n) {
-            saver.save({.version = {"sync", n}, .compiled = in_force, .node_ports = {}});
+            saver.save({.version = {"sync", n}, .compiled = in_force, .environment = {}});
         }
     }
     const auto read = read_last_good(path_);

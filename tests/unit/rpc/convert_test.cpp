@@ -19,17 +19,35 @@ model::Service everything() {
     service.key = {"default", "web", "http", Protocol::Tcp};
     service.service_port = 80;
     service.scheduler = lb::SchedulerKind::Maglev;
-    service.sets.push_back({.endpoints = {{ip("10.0.0.1"), 9376, 1, "node-a", "z1"}, {ip("10.0.0.2"), 9376, 0, "", ""}},
-                            .source = lb::SourceMode::Keep,
-                            .when_empty = lb::EmptyAction::DropNoLocal,
-                            .family = IpFamily::V4});
-    service.sets.push_back({.endpoints = {{ip("2001:db8::9"), 9376, 65535, "node-b", ""}}, .family = IpFamily::V6});
+    service.sets.push_back(
+        {.endpoints = {{ip("10.0.0.1"), 9376, 1, "node-a", "z1"}, {ip("10.0.0.2"), 9376, 0, "", ""}},
+         .source = lb::SourceMode::Keep,
+         .excluded = {{ip("10.0.0.3"), 9376, model::Exclusion::NotLocal, true}, {ip("10.0.0.4"), 9376, model::Exclusion::NotReady, false}},
+         .when_empty = lb::EmptyAction::DropNoLocal,
+         .family = IpFamily::V4});
+    service.sets.push_back({.endpoints = {{ip("2001:db8::9"), 9376, 65535, "node-b", ""}},
+                            .excluded = {{ip("2001:db8::a"), 9376, model::Exclusion::TopologyHints, true}},
+                            .family = IpFamily::V6});
     service.frontends.push_back({lb::FrontendClass::LoadBalancerIp, ip("192.0.2.8"), IpFamily::V4, 80, 0, true});
     service.frontends.push_back({lb::FrontendClass::ExternalIp, ip("2001:db8:80::1"), IpFamily::V6, 80, 1, false});
     service.frontends.push_back({lb::FrontendClass::NodePort, {}, IpFamily::V4, 30080, 0, false});
     service.frontends.push_back({lb::FrontendClass::NodePort, {}, IpFamily::V6, 30080, 1, false});
     service.source_ranges = {Prefix::parse("198.51.100.0/24").value(), Prefix::parse("2001:db8::/32").value()};
     service.notices = {{model::Notice::Level::Warning, "FrontendConflict", "192.0.2.9:80/TCP belongs to default/older"}};
+    service.frontends[0].inside_set = 0;
+    service.uid = "3f1c";
+    service.affinity_timeout_s = 10800;
+    service.idle_timeout_s = 350;
+    service.drain_timeout_s = 0;
+    service.health_check = {30123, 3};
+    service.probe = {.kind = model::Probe::Kind::Http,
+                     .port = 10256,
+                     .path = "/healthz",
+                     .interval_s = 30,
+                     .timeout_s = 7,
+                     .healthy = 3,
+                     .unhealthy = 4,
+                     .fails_closed = true};
     return service;
 }
 
@@ -117,14 +135,14 @@ TEST(Convert, EachRuleRefusesByName) {
         {"unknown protocol", [](auto& s) { s.mutable_key()->set_protocol(static_cast<v1::Protocol>(9)); }, "protocol 9 is unknown"},
         {"service port 0", [](auto& s) { s.set_service_port(0); }, "service_port: port 0 is not in 1-65535"},
         {"unknown scheduler", [](auto& s) { s.set_scheduler(static_cast<v1::Scheduler>(77)); }, "scheduler 77 is unknown"},
-        {"no set", [](auto& s) { s.clear_sets(); }, "sets: there are 0, not 1-16"},
+        {"no set", [](auto& s) { s.clear_sets(); }, "sets: there are 0, not 1-8"},
         {"too many sets",
          [](auto& s) {
-             for (int i = 0; i < 15; ++i) {
+             for (int i = 0; i < 7; ++i) {
                  s.add_sets();
              }
          },
-         "sets: there are 17"},
+         "sets: there are 9"},
         {"unknown source mode", [](auto& s) { s.mutable_sets(0)->set_source(static_cast<v1::SourceMode>(5)); }, "sets[0]: source mode 5"},
         {"unknown empty action", [](auto& s) { s.mutable_sets(1)->set_when_empty(static_cast<v1::EmptyAction>(5)); },
          "sets[1]: empty action 5"},
@@ -153,6 +171,18 @@ TEST(Convert, EachRuleRefusesByName) {
          "frontends[0]: address 127.0.0.9 is loopback"},
         {"frontend port", [](auto& s) { s.mutable_frontends(0)->set_port(0); }, "frontends[0]: port 0"},
         {"frontend set", [](auto& s) { s.mutable_frontends(0)->set_set(2); }, "frontends[0]: set 2 does not exist; the last one is 1"},
+        {"excluded address", [](auto& s) { s.mutable_sets(0)->mutable_excluded(1)->set_address("four!"); },
+         "sets[0]: excluded[1]: an address of 5 bytes is not of the set's family, IPv4"},
+        {"excluded port", [](auto& s) { s.mutable_sets(0)->mutable_excluded(0)->set_port(0); }, "excluded[0]: port 0"},
+        {"excluded for nothing", [](auto& s) { s.mutable_sets(0)->mutable_excluded(0)->clear_why(); }, "excluded[0]: reason of exclusion"},
+        {"excluded and offered", [](auto& s) { s.mutable_sets(0)->mutable_excluded(0)->set_address(std::string("\x0a\0\0\1", 4)); },
+         "sets[0]: excluded: 10.0.0.1:9376 is there twice"},
+        {"inside set", [](auto& s) { s.mutable_frontends(0)->set_inside_set(9); }, "frontends[0]: inside_set 9 does not exist"},
+        {"inside family", [](auto& s) { s.mutable_frontends(0)->set_inside_set(1); }, "uses inside_set 1, which is of family IPv6"},
+        {"health check port", [](auto& s) { s.mutable_health_check()->set_port(65536); }, "health_check: port 65536"},
+        {"probe kind", [](auto& s) { s.mutable_probe()->clear_kind(); }, "probe: kind 0"},
+        {"probe interval", [](auto& s) { s.mutable_probe()->set_interval_s(0); }, "probe: interval_s 0 is not in 1-3600"},
+        {"probe timeout", [](auto& s) { s.mutable_probe()->set_timeout_s(30); }, "probe: timeout_s 30 is not less than interval_s 30"},
         {"frontend family", [](auto& s) { s.mutable_frontends(0)->set_set(1); }, "an IPv4 frontend uses set 1, which is of family IPv6"},
         {"NodePort with address", [](auto& s) { s.mutable_frontends(2)->set_address("10.9.9.9"); }, "frontends[2]: a NODE_PORT frontend"},
         {"NodePort twice", [](auto& s) { *s.add_frontends() = s.frontends(2); }, "frontends[4]: NodePort 30080 is there twice"},
@@ -171,15 +201,26 @@ TEST(Convert, EachRuleRefusesByName) {
     }
 }
 
+TEST(Convert, AnEnvironmentSurvivesTheWire) {
+    const model::Environment environment{.node_ports = {{}, true, {ip("10.1.0.1")}},
+                                         .pod_cidrs = {Prefix::parse("10.244.0.0/16").value()},
+                                         .rejects_closed_vip_ports = true,
+                                         .node_eligible = false};
+    EXPECT_EQ(from_proto(to_proto(environment)).value(), environment);
+    v1::Environment message = to_proto(environment);
+    message.set_pod_cidrs(0, "everywhere");
+    EXPECT_NE(from_proto(message).error().what.find("environment.pod_cidrs[0]"), std::string::npos);
+}
+
 TEST(Convert, NodePortAddressesSurviveTheWireAndNameWhatIsWrong) {
     const model::NodePortAddresses addresses{{Prefix::parse("10.0.0.0/8").value()}, true, {ip("10.1.0.1"), ip("2001:db8::1")}};
     EXPECT_EQ(from_proto(to_proto(addresses)).value(), addresses);
     auto message = to_proto(addresses);
     message.set_within(0, "10.0.0.0");
-    EXPECT_NE(from_proto(message).error().what.find("node_port_addresses.within[0]"), std::string::npos);
+    EXPECT_NE(from_proto(message).error().what.find("node_ports.within[0]"), std::string::npos);
     message = to_proto(addresses);
     message.set_node_addresses(1, "x");
-    EXPECT_NE(from_proto(message).error().what.find("node_port_addresses.node_addresses[1]"), std::string::npos);
+    EXPECT_NE(from_proto(message).error().what.find("node_ports.node_addresses[1]"), std::string::npos);
 }
 
 TEST(Convert, AnIdentitySurvivesTheWireAndNamesWhatIsWrong) {

@@ -54,13 +54,13 @@ std::string refusal(const v1::StateMessage& message) {
 
 TEST(StateMessage, AFullStateIsTakenWhole) {
     auto message = full({service("a"), service("b")});
-    message.mutable_full()->mutable_node_port_addresses()->set_primary_only(true);
+    message.mutable_full()->mutable_environment()->mutable_node_ports()->set_primary_only(true);
     const auto checked = from_proto(message);
     ASSERT_TRUE(checked) << checked.error().what;
     EXPECT_EQ(checked->update.version, (StateVersion{"sync", 1}));
     EXPECT_FALSE(checked->update.base);
     EXPECT_EQ(checked->update.services.size(), 2U);
-    EXPECT_TRUE(checked->update.node_port_addresses->primary_only);
+    EXPECT_TRUE(checked->update.environment->node_ports.primary_only);
     EXPECT_TRUE(checked->refused.empty());
 }
 
@@ -108,7 +108,7 @@ TEST(StateMessage, ADeltaNamesItsBaseAndWhatGoes) {
     EXPECT_EQ(checked->update.version, (StateVersion{"sync", 6}));
     ASSERT_EQ(checked->update.removed.size(), 1U);
     EXPECT_EQ(checked->update.removed[0].name, "b");
-    EXPECT_FALSE(checked->update.node_port_addresses) << "absent is unchanged";
+    EXPECT_FALSE(checked->update.environment) << "absent is unchanged";
 }
 
 TEST(StateMessage, WhatBreaksTheProtocolIsAnError) {
@@ -120,8 +120,8 @@ TEST(StateMessage, WhatBreaksTheProtocolIsAnError) {
     message.mutable_full()->mutable_version()->set_version(0);
     EXPECT_NE(refusal(message).find("full.version: version 0"), std::string::npos);
     message = full({});
-    message.mutable_full()->mutable_node_port_addresses()->add_within("everywhere");
-    EXPECT_NE(refusal(message).find("node_port_addresses.within[0]"), std::string::npos);
+    message.mutable_full()->mutable_environment()->mutable_node_ports()->add_within("everywhere");
+    EXPECT_NE(refusal(message).find("environment.node_ports.within[0]"), std::string::npos);
     EXPECT_NE(refusal(delta(4, 4)).find("4 of sync does not follow 4 of sync"), std::string::npos);
     EXPECT_NE(refusal(delta(4, 3)).find("does not follow"), std::string::npos);
     message = delta(4, 5);
@@ -144,7 +144,7 @@ v1::StateMessage with_more(v1::StateMessage message) {
 TEST(StateMessage, PartsAreOneState_GEN007) {
     StateParts parts;
     auto first = with_more(full({service("a"), service("bad", 70000)}));
-    first.mutable_full()->mutable_node_port_addresses()->set_primary_only(true);
+    first.mutable_full()->mutable_environment()->mutable_node_ports()->set_primary_only(true);
     EXPECT_FALSE(parts.add(first).value());
     EXPECT_FALSE(parts.add(with_more(full({}))).value()) << "a part may be empty";
     const auto whole = parts.add(full({service("b"), service("a", 9)})).value();
@@ -155,12 +155,12 @@ TEST(StateMessage, PartsAreOneState_GEN007) {
     EXPECT_EQ(whole->update.services[1].key.name, "b");
     EXPECT_EQ(whole->refused.size(), 2U);
     EXPECT_EQ(whole->update.invalid.size(), 1U);
-    EXPECT_TRUE(whole->update.node_port_addresses->primary_only) << "no later part took it back";
+    EXPECT_TRUE(whole->update.environment->node_ports.primary_only) << "no later part took it back";
     // The next state starts from nothing.
     const auto next = parts.add(delta(1, 2)).value();
     ASSERT_TRUE(next);
     EXPECT_TRUE(next->update.services.empty());
-    EXPECT_FALSE(next->update.node_port_addresses);
+    EXPECT_FALSE(next->update.environment);
 }
 
 TEST(StateMessage, ADeltaMayHaveAnyNumberOfPartsToo) {

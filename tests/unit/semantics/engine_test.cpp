@@ -75,7 +75,7 @@ TEST(Engine, RemembersUntilItKnowsTheGateway_GEN012) {
 
     const Step step = engine.set_gateway(world.gateway);
     EXPECT_EQ(keys_of(step.upsert), (Lines{"default/a/TCP", "default/b/TCP"}));
-    EXPECT_EQ(step.node_port_addresses.has_value(), engine.node_port_addresses() != model::NodePortAddresses{});
+    EXPECT_EQ(step.environment.has_value(), engine.environment() != model::Environment{});
     EXPECT_EQ(engine.desired().size(), 2U);
     EXPECT_TRUE(engine.set_gateway(world.gateway).is_empty());
 }
@@ -204,8 +204,8 @@ TEST(Engine, AnotherGatewayGetsAnotherState_NODEPORT002) {
     const Step step = shown.engine.set_gateway(other);
     ASSERT_EQ(keys_of(step.upsert), Lines{"default/a/TCP"});
     EXPECT_EQ(step.upsert[0]->sets.at(0).endpoints.at(0).address, ip("10.244.0.2"));
-    ASSERT_TRUE(step.node_port_addresses);
-    EXPECT_EQ(step.node_port_addresses->node_addresses, std::vector{ip("192.0.2.2")});
+    ASSERT_TRUE(step.environment);
+    EXPECT_EQ(step.environment->node_ports.node_addresses, std::vector{ip("192.0.2.2")});
 }
 
 // Changed behind the engine's back, as a fault in memory or in its bookkeeping would.

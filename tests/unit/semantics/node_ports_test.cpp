@@ -111,15 +111,15 @@ TEST(NodePortAddresses, AreTheNodesOwnAndThePolicys_NODEPORT002) {
     world.objects.nodes["edge-2"].addresses = {{.type = "InternalIP", .address = "192.0.2.10"}};
     world.policy.node_port_within = {cidr("192.0.2.0/24"), cidr("10.0.0.0/8"), cidr("192.0.2.0/24")};
     Outcome outcome = world.evaluate();
-    EXPECT_EQ(outcome.desired.node_port_addresses.node_addresses, (std::vector{ip("192.0.2.9"), ip("198.51.100.9"), ip("2001:db8::9")}));
-    EXPECT_EQ(outcome.desired.node_port_addresses.within, (std::vector{cidr("10.0.0.0/8"), cidr("192.0.2.0/24")}));
-    EXPECT_FALSE(outcome.desired.node_port_addresses.primary_only);
+    EXPECT_EQ(outcome.desired.environment.node_ports.node_addresses, (std::vector{ip("192.0.2.9"), ip("198.51.100.9"), ip("2001:db8::9")}));
+    EXPECT_EQ(outcome.desired.environment.node_ports.within, (std::vector{cidr("10.0.0.0/8"), cidr("192.0.2.0/24")}));
+    EXPECT_FALSE(outcome.desired.environment.node_ports.primary_only);
     EXPECT_EQ(reasons(outcome), Lines{"Node edge-1 InvalidNodeAddress"});
 
     world.policy.node_port_primary_only = true;
     outcome = world.evaluate();
-    EXPECT_TRUE(outcome.desired.node_port_addresses.primary_only);
-    EXPECT_EQ(outcome.desired.node_port_addresses.node_addresses, (std::vector{ip("192.0.2.9"), ip("2001:db8::9")}));
+    EXPECT_TRUE(outcome.desired.environment.node_ports.primary_only);
+    EXPECT_EQ(outcome.desired.environment.node_ports.node_addresses, (std::vector{ip("192.0.2.9"), ip("2001:db8::9")}));
 }
 
 TEST(NodePortAddresses, MissingNodeIsSaid_NODEPORT002) {
@@ -133,7 +133,7 @@ TEST(NodePortAddresses, NoneInExternalMode_NODEPORT002) {
     world.gateway.mode = model::GatewayMode::External;
     world.objects.nodes["edge-1"].addresses = {{.type = "InternalIP", .address = "192.0.2.9"}};
     world.policy.node_port_within = {cidr("192.0.2.0/24")};
-    EXPECT_EQ(world.evaluate().desired.node_port_addresses, model::NodePortAddresses{});
+    EXPECT_EQ(world.evaluate().desired.environment.node_ports, model::NodePortAddresses{});
 }
 
 }  // namespace

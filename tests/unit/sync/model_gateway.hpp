@@ -61,7 +61,7 @@ class ModelGateway {
     std::string node_name;  // "": external mode
     v1::StateVersion applied;
     std::map<std::string, v1::Service> services;
-    v1::NodePortAddresses node_port_addresses;
+    v1::Environment environment;
     size_t parts_of_last_state = 0;
 
  private:
@@ -73,8 +73,8 @@ class ModelGateway {
         for (const v1::ServiceKey& key : without) {
             removed[rpc::text_of(key)] = key;
         }
-        if (message.has_node_port_addresses()) {
-            addresses = message.node_port_addresses();
+        if (message.has_environment()) {
+            addresses = message.environment();
         }
     }
     v1::Applied apply(const v1::StateVersion& version, bool is_full) {
@@ -111,7 +111,7 @@ class ModelGateway {
             }
         }
         if (is_full || addresses) {
-            node_port_addresses = addresses.value_or(v1::NodePortAddresses());
+            environment = addresses.value_or(v1::Environment());
         }
         applied = version;
         *answer.mutable_version() = version;
@@ -122,7 +122,7 @@ class ModelGateway {
 
     std::map<std::string, v1::Service> given;
     std::map<std::string, v1::ServiceKey> removed;
-    std::optional<v1::NodePortAddresses> addresses;
+    std::optional<v1::Environment> addresses;
     size_t parts_of_state = 0;
 };
 

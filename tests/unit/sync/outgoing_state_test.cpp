@@ -31,12 +31,12 @@ std::vector<v1::StateMessage> parts_of(OutgoingState state) {
 }
 
 TEST(OutgoingState, ASmallStateIsOneMessage) {
-    const auto parts = parts_of({{.source = "me", .version = 3}, {.services = {service("a", "http", 1)}, .node_port_addresses = {{}}}});
+    const auto parts = parts_of({{.source = "me", .version = 3}, {.services = {service("a", "http", 1)}, .environment = {{}}}});
     ASSERT_EQ(parts.size(), 1u);
     EXPECT_EQ(parts[0].full().version().source(), "me");
     EXPECT_EQ(parts[0].full().version().version(), 3u);
     EXPECT_EQ(parts[0].full().services_size(), 1);
-    EXPECT_TRUE(parts[0].full().has_node_port_addresses());
+    EXPECT_TRUE(parts[0].full().has_environment());
     EXPECT_FALSE(parts[0].full().more());
 }
 
@@ -53,13 +53,13 @@ TEST(OutgoingState, ALargeStateIsCutBetweenKubernetesServices_GEN007) {
             services.push_back(service("s" + std::to_string(1000 + i), port, 1'000));
         }
     }
-    const auto parts = parts_of({{.source = "me", .version = 7}, {.services = services, .node_port_addresses = {{}}}});
+    const auto parts = parts_of({{.source = "me", .version = 7}, {.services = services, .environment = {{}}}});
     ASSERT_GT(parts.size(), 3u);
     std::set<std::string> seen;
     size_t sent = 0;
     for (const v1::StateMessage& part : parts) {
         EXPECT_EQ(part.full().more(), &part != &parts.back());
-        EXPECT_EQ(part.full().has_node_port_addresses(), &part == &parts.front());
+        EXPECT_EQ(part.full().has_environment(), &part == &parts.front());
         EXPECT_EQ(part.full().version().version(), 7u);
         EXPECT_LT(part.ByteSizeLong(), 2 * kPartBytes);
         std::set<std::string> here;
@@ -104,7 +104,7 @@ TEST(OutgoingState, ADeltaKeepsWhatAServiceGainsAndLosesTogether_GEN007) {
         EXPECT_EQ(delta.base().version(), 4u);
         EXPECT_EQ(delta.version().version(), 5u);
         EXPECT_EQ(delta.more(), &part != &parts.back());
-        EXPECT_FALSE(delta.has_node_port_addresses());
+        EXPECT_FALSE(delta.has_environment());
         ASSERT_EQ(delta.upsert_size(), delta.remove_size());
         for (int i = 0; i < delta.upsert_size(); ++i) {
             EXPECT_EQ(delta.upsert(i).key().name(), delta.remove(i).name());

@@ -145,7 +145,7 @@ TEST_F(StateSessionTest, SendsAFullStateThenDifferences) {
     EXPECT_EQ(first.full().version().source(), "me");
     EXPECT_EQ(first.full().version().version(), 1u);
     EXPECT_EQ(first.full().services_size(), 3);
-    EXPECT_TRUE(first.full().has_node_port_addresses());
+    EXPECT_TRUE(first.full().has_environment());
     answer(first);
 
     auto second_changes = changes_of({service_at("b", "80.0.0.3"), service_at("c", "80.0.0.4")});
@@ -159,7 +159,7 @@ TEST_F(StateSessionTest, SendsAFullStateThenDifferences) {
     EXPECT_EQ(second.delta().upsert_size(), 2) << "d stays as it is";
     ASSERT_EQ(second.delta().remove_size(), 1);
     EXPECT_EQ(second.delta().remove(0).name(), "a");
-    EXPECT_FALSE(second.delta().has_node_port_addresses());
+    EXPECT_FALSE(second.delta().has_environment());
 }
 
 TEST_F(StateSessionTest, ObjectsThatMeanTheSameSendNothing_ANNG6) {
