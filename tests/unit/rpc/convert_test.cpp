@@ -21,8 +21,8 @@ model::Service everything() {
     service.scheduler = lb::SchedulerKind::Maglev;
     service.sets.push_back(
         {.endpoints = {{ip("10.0.0.1"), 9376, 1, "node-a", "z1"}, {ip("10.0.0.2"), 9376, 0, "", ""}},
-         .source = lb::SourceMode::Keep,
          .excluded = {{ip("10.0.0.3"), 9376, model::Exclusion::NotLocal, true}, {ip("10.0.0.4"), 9376, model::Exclusion::NotReady, false}},
+         .source = lb::SourceMode::Keep,
          .when_empty = lb::EmptyAction::DropNoLocal,
          .family = IpFamily::V4});
     service.sets.push_back({.endpoints = {{ip("2001:db8::9"), 9376, 65535, "node-b", ""}},
