@@ -760,7 +760,7 @@ Result<model::Environment> from_proto(const v1::Environment& environment) {
     model::Environment out;
     auto node_ports = from_proto(environment.node_ports());
     if (!node_ports) {
-        return in_context("environment", std::move(node_ports.error()));
+        return invalid("environment." + node_ports.error().what);
     }
     out.node_ports = std::move(*node_ports);
     for (int i = 0; i < environment.pod_cidrs_size(); ++i) {
