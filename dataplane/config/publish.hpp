@@ -55,7 +55,7 @@ class Publisher {
     std::atomic<const Snapshot*> current_{nullptr};
     rte_rcu_qsbr* qsbr_ = nullptr;
     std::mutex publishing_;           // one publication at a time
-    mutable std::mutex copying_;      // guards kept_ for current(); held for three shared_ptr copies
+    mutable std::mutex copying_;      // guards kept_ for current(); held for a few shared_ptr copies
     std::unique_ptr<Snapshot> kept_;  // owns what current_ points at
     uint64_t generation_ = 0;
     std::function<void(Step)> latch_;

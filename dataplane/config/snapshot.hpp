@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "dataplane/conn/flow_order.hpp"
 #include "dataplane/lb/service_table.hpp"
 #include "dataplane/nat/snat_config.hpp"
 #include "dataplane/route/route_table.hpp"
@@ -16,6 +17,10 @@ struct Snapshot {
     std::shared_ptr<const lb::ServiceTable> services = std::make_shared<lb::ServiceTable>();
     std::shared_ptr<const route::RouteTable> routes = std::make_shared<route::RouteTable>();
     std::shared_ptr<const nat::SnatConfig> snat = std::make_shared<nat::SnatConfig>();
+    // Not yet done by all workers (WorkerSet::flow_orders_done). Published together with the Services that offer the endpoint no longer, so
+    // that no worker opens a flow which it has just been told to end.
+    std::shared_ptr<const conn::FlowOrders> flow_orders = std::make_shared<conn::FlowOrders>();
+    std::shared_ptr<const conn::IdleLimits> idle_limits = std::make_shared<conn::IdleLimits>();
 };
 
 }  // namespace penstock::config

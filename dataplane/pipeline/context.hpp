@@ -14,6 +14,7 @@
 #include "dataplane/lb/scheduler.hpp"
 #include "dataplane/nat/port_proposer.hpp"
 #include "dataplane/nat/reply_owner.hpp"
+#include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/reject_limiter.hpp"
 #include "dataplane/route/neighbour_use.hpp"
 #include "dataplane/route/pending.hpp"
@@ -62,6 +63,7 @@ struct WorkerContext {
     route::PendingPackets<rte_mbuf*> pending;
     route::NeighbourUse neighbour_use;
     RejectLimiter rejects;
+    FlowOrderProgress flow_orders;
     stats::CounterRows counters;
     ResolveQueue* resolve = nullptr;
 

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <ranges>
 #include <string>
 
 #include "dataplane/worker/worker_set_impl.hpp"
@@ -270,6 +271,11 @@ void WorkerSet::publish(std::unique_ptr<config::Snapshot> next) {
 
 config::Snapshot WorkerSet::current() const {
     return impl_->publisher->current();
+}
+
+uint64_t WorkerSet::flow_orders_done() const {
+    const auto done = [](const auto& worker) { return worker->context().flow_orders.done(); };
+    return std::ranges::min(impl_->workers_ | std::views::transform(done));
 }
 
 size_t WorkerSet::take_punted(NicPortId port, std::span<rte_mbuf*> out) {

@@ -64,8 +64,12 @@ class WorkerSet {
     // thread at a time. Sets `next->generation` itself: the caller's value is ignored.
     void publish(std::unique_ptr<config::Snapshot> next);
     // The snapshot in force, kept alive by the handle: for compile, status and explain. Any control thread; does not delay publish()
-    // for longer than copying three shared pointers.
+    // for longer than copying a few shared pointers.
     [[nodiscard]] config::Snapshot current() const;
+
+    // Number of the last flow order (conn/flow_order.hpp) that all workers have finished, and with it all before; 0: none yet. Later
+    // snapshots need not hold those. Any control thread.
+    [[nodiscard]] uint64_t flow_orders_done() const;
 
     // Twin I/O thread: packets for Linux that arrived on `port`. The caller owns them. Returns how many were written to `out`.
     size_t take_punted(NicPortId port, std::span<rte_mbuf*> out);
