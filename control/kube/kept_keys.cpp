@@ -1,17 +1,8 @@
 #include "control/kube/kept_keys.hpp"
 
-#include <algorithm>
-#include <array>
+#include "control/annotations/table.hpp"
 
 namespace penstock::kube {
-namespace {
-
-constexpr std::string_view kOwnFamily = "penstock.io/";
-// Section ANN of the requirement sheet: our own keys and the aliases that a Service may carry instead.
-constexpr std::array<std::string_view, 5> kServiceFamilies = {kOwnFamily, "service.beta.kubernetes.io/", "service.kubernetes.io/",
-                                                              "service.cilium.io/", "kube-router.io/"};
-
-}  // namespace
 
 bool is_kept_label(ObjectKind kind, std::string_view key) noexcept {
     switch (kind) {
@@ -27,10 +18,8 @@ bool is_kept_label(ObjectKind kind, std::string_view key) noexcept {
 }
 
 bool is_kept_annotation(ObjectKind kind, std::string_view key) noexcept {
-    if (kind == ObjectKind::Service) {
-        return std::ranges::any_of(kServiceFamilies, [key](std::string_view family) { return key.starts_with(family); });
-    }
-    return key.starts_with(kOwnFamily);
+    // Our own are kept even where they are unknown, so that somebody can be told (ANN-G5).
+    return key.starts_with(annotations::kNativePrefix) || (kind == ObjectKind::Service && annotations::find(key) != nullptr);
 }
 
 }  // namespace penstock::kube

@@ -12,7 +12,7 @@ namespace penstock::kube {
 // topology may name any (TOPO-006).
 [[nodiscard]] bool is_kept_label(ObjectKind kind, std::string_view key) noexcept;
 
-// Those of the families that the semantics room reads settings from.
+// Our own, and on a Service all other keys of the table (control/annotations/table.hpp).
 [[nodiscard]] bool is_kept_annotation(ObjectKind kind, std::string_view key) noexcept;
 
 }  // namespace penstock::kube

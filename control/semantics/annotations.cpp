@@ -1,81 +1,165 @@
 #include "control/semantics/annotations.hpp"
 
-#include <algorithm>
-#include <array>
+#include <string>
 
 #include "control/semantics/text.hpp"
+#include "dataplane/lb/names.hpp"
 
 namespace penstock::semantics {
 namespace {
 
-constexpr std::string_view kCiliumAlgorithm = "service.cilium.io/lb-algorithm";
-constexpr std::array<std::string_view, 3> kSchedulerKeys = {"penstock.io/scheduler", "kube-router.io/service.scheduler", kCiliumAlgorithm};
-constexpr std::array<std::string_view, 1> kNoEndpointsKeys = {"penstock.io/no-endpoints-action"};
+using annotations::Setting;
+using annotations::Value;
 
-struct SchedulerName {
-    std::string_view name;
-    lb::SchedulerKind kind;
+// Reads one row after the other, and remembers what there is to tell.
+class Reader {
+ public:
+    Reader(const Annotations& object, const Policy& policy, Notices& notices) : object_(object), policy_(policy), notices_(notices) {}
+
+    // A valid value; what is wrong with any other one, or beyond this version, has been told.
+    std::optional<Value> read(Setting setting) {
+        const annotations::Row& row = annotations::row_of(setting);
+        auto value = annotations::read(row, object_);
+        if (!value) {
+            return std::nullopt;
+        }
+        const std::string key(value->spelling->key);
+        if (!value->valid) {
+            notices_.warn(reason::kInvalidAnnotation, key + ": " + quoted(value->text) + " is not accepted, which is " +
+                                                          annotations::accepted(value->spelling->rule) + "; " + std::string(row.instead));
+            return std::nullopt;
+        }
+        if (annotations::asks_for_more(row, *value)) {
+            notices_.warn(reason::kUnsupportedAnnotation,
+                          key + ": " + quoted(value->text) + " is not supported by this version (" + std::string(row.effect) + "); " +
+                              (policy_.refuse_unsupported_annotations
+                                   ? "LoadBalancer IPs of the Service are withheld (--unsupported-annotations=refuse)"
+                                   : "the Service is served without it"));
+            asks_for_more_ = true;
+        }
+        return value;
+    }
+
+    uint32_t number(Setting setting, uint32_t otherwise) {
+        const auto value = read(setting);
+        return value ? static_cast<uint32_t>(value->number) : otherwise;
+    }
+    std::string_view word(Setting setting) {
+        const auto value = read(setting);
+        return value ? value->word : std::string_view();
+    }
+    std::string_view text(Setting setting) {
+        const auto value = read(setting);
+        return value ? value->text : std::string_view();
+    }
+
+    [[nodiscard]] bool asks_for_more() const noexcept { return asks_for_more_; }
+
+ private:
+    const Annotations& object_;
+    const Policy& policy_;
+    Notices& notices_;
+    bool asks_for_more_ = false;
 };
-constexpr std::array kSchedulers = {SchedulerName{"rr", lb::SchedulerKind::RoundRobin}, SchedulerName{"random", lb::SchedulerKind::Random},
-                                    SchedulerName{"mh", lb::SchedulerKind::Maglev}};
-constexpr std::array kCiliumSchedulers = {SchedulerName{"random", lb::SchedulerKind::Random},
-                                          SchedulerName{"maglev", lb::SchedulerKind::Maglev}};
-// SCHED-001 knows these as well; the packet path does not have them.
-constexpr std::array<std::string_view, 7> kOtherSchedulers = {"wrr", "lc", "wlc", "sh", "dh", "sed", "nq"};
 
-void warn_invalid(Notices& notices, const AnnotationValue& found, std::string_view accepted, std::string_view used_instead) {
-    notices.warn(reason::kInvalidAnnotation, std::string(found.key) + ": " + quoted(found.value) + " is not one of " +
-                                                 std::string(accepted) + "; " + std::string(used_instead));
+// DRAIN-004: three ways.
+std::optional<uint32_t> drain_timeout_of(Reader& reader) {
+    const auto draining = reader.read(Setting::ConnectionDraining);
+    const uint32_t timeout = reader.number(Setting::ConnectionDrainingTimeout, 300);
+    if (!draining) {
+        return std::nullopt;
+    }
+    return draining->number == 1 ? timeout : 0;
 }
 
-constexpr std::string_view kGlobalInstead = "the gateway's own scheduler is used";
+AnnotationSettings::HealthCheck health_check_of(Reader& reader) {
+    using enum AnnotationSettings::HealthCheck;
+    const std::string_view word = reader.word(Setting::HealthCheck);
+    return word == "off" ? Off : word == "tcp" ? Tcp : word == "http" ? Http : Default;
+}
+
+model::Probe probe_of(Reader& reader, Notices& notices) {
+    const model::Probe defaults;
+    model::Probe probe;
+    probe.interval_s = reader.number(Setting::HealthCheckInterval, defaults.interval_s);
+    probe.timeout_s = reader.number(Setting::HealthCheckTimeout, defaults.timeout_s);
+    if (probe.timeout_s >= probe.interval_s) {
+        notices.warn(reason::kInvalidAnnotation, "penstock.io/health-check-timeout: " + std::to_string(probe.timeout_s) +
+                                                     " s is not less than the interval of " + std::to_string(probe.interval_s) + " s; " +
+                                                     std::to_string(defaults.timeout_s) + " s and " + std::to_string(defaults.interval_s) +
+                                                     " s are used");
+        probe.interval_s = defaults.interval_s;
+        probe.timeout_s = defaults.timeout_s;
+    }
+    probe.healthy = reader.number(Setting::HealthCheckHealthyThreshold, defaults.healthy);
+    probe.unhealthy = reader.number(Setting::HealthCheckUnhealthyThreshold, defaults.unhealthy);
+    probe.port = static_cast<L4Port>(reader.number(Setting::HealthCheckPort, 0));
+    if (const std::string_view path = reader.text(Setting::HealthCheckPath); !path.empty()) {
+        probe.path = path;
+    }
+    return probe;
+}
+
+// ANN-G5.
+void tell_unknown(const Annotations& object, Notices& notices) {
+    for (auto own = object.lower_bound(std::string(annotations::kNativePrefix));
+         own != object.end() && own->first.starts_with(annotations::kNativePrefix); ++own) {
+        if (annotations::find(own->first) != nullptr) {
+            continue;
+        }
+        const std::string_view nearest = annotations::nearest_native(own->first);
+        notices.warn(reason::kUnknownAnnotation, printable(own->first) + " is not known and has no effect" +
+                                                     (nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?"));
+    }
+}
 
 }  // namespace
 
-std::optional<AnnotationValue> first_set(const Annotations& annotations, std::span<const std::string_view> keys) {
-    for (const std::string_view key : keys) {
-        const auto found = annotations.find(std::string(key));
-        if (found == annotations.end()) {
-            continue;
-        }
-        if (const std::string_view value = trimmed(found->second); !value.empty()) {
-            return AnnotationValue{.key = key, .value = value};
+AnnotationSettings settings_of(const Annotations& object, const Policy& policy, Notices& notices) {
+    AnnotationSettings settings;
+    settings.scheduler = policy.default_scheduler;
+    if (object.empty()) {
+        return settings;
+    }
+    Reader reader(object, policy, notices);
+    settings.drain_timeout_s = drain_timeout_of(reader);
+    settings.idle_timeout_s = reader.number(Setting::IdleTimeout, 0);
+    settings.source_ranges_deny = reader.word(Setting::SourceRangesPolicy) == "deny";
+    settings.health_check = health_check_of(reader);
+    settings.probe = probe_of(reader, notices);
+    if (const std::string_view selector = reader.text(Setting::BackendNodeSelector); !selector.empty()) {
+        settings.node_selector = annotations::Selector::parse(selector).value();
+    }
+    settings.cross_zone = reader.number(Setting::CrossZone, 1) == 1;
+    if (const auto only = reader.read(Setting::OnlyNodesWithEndpoints)) {
+        settings.only_nodes_with_endpoints = only->number == 1;
+    }
+    if (const std::string_view scheduler = reader.word(Setting::Scheduler); !scheduler.empty()) {
+        settings.scheduler = lb::parse_scheduler(scheduler).value_or(policy.default_scheduler);
+    }
+    settings.node_weight_label = reader.text(Setting::NodeWeightLabel);
+    settings.topology_keys = reader.text(Setting::TopologyKeys);
+    settings.no_endpoints = reader.word(Setting::NoEndpointsAction) == "drop" ? lb::EmptyAction::Drop : lb::EmptyAction::Reject;
+    for (const annotations::Row& row : annotations::rows()) {
+        if (row.support != annotations::Support::Full && row.setting != Setting::CrossZone &&
+            row.setting != Setting::OnlyNodesWithEndpoints) {
+            (void)reader.read(row.setting);
         }
     }
-    return std::nullopt;
+    settings.withholds_load_balancer_ips = policy.refuse_unsupported_annotations && reader.asks_for_more();
+    tell_unknown(object, notices);
+    return settings;
 }
 
-lb::SchedulerKind scheduler_of(const Annotations& annotations, lb::SchedulerKind otherwise, Notices& notices) {
-    const auto found = first_set(annotations, kSchedulerKeys);
-    if (!found) {
-        return otherwise;
+std::optional<model::Probe> pod_probe_of(const AnnotationSettings& settings) {
+    using enum AnnotationSettings::HealthCheck;
+    if (settings.health_check != Tcp && settings.health_check != Http) {
+        return std::nullopt;
     }
-    const bool cilium = found->key == kCiliumAlgorithm;
-    // A name longer than any we know is not worth a copy, and may be 256 KiB of anything.
-    const std::string name = lower_case(found->value.substr(0, 16));
-    const std::span<const SchedulerName> known = cilium ? std::span<const SchedulerName>(kCiliumSchedulers) : kSchedulers;
-    if (const auto scheduler = std::ranges::find(known, name, &SchedulerName::name); scheduler != known.end()) {
-        return scheduler->kind;
-    }
-    if (!cilium && std::ranges::find(kOtherSchedulers, name) != kOtherSchedulers.end()) {
-        notices.warn(reason::kUnsupportedAnnotation,
-                     std::string(found->key) + ": scheduler " + name + " is not supported by this version; " + std::string(kGlobalInstead));
-    } else {
-        warn_invalid(notices, *found, cilium ? "random, maglev" : "rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh", kGlobalInstead);
-    }
-    return otherwise;
-}
-
-lb::EmptyAction no_endpoints_action_of(const Annotations& annotations, Notices& notices) {
-    const auto found = first_set(annotations, kNoEndpointsKeys);
-    if (!found || found->value == "reject") {
-        return lb::EmptyAction::Reject;
-    }
-    if (found->value == "drop") {
-        return lb::EmptyAction::Drop;
-    }
-    warn_invalid(notices, *found, "reject, drop", "new flows are rejected");
-    return lb::EmptyAction::Reject;
+    model::Probe probe = settings.probe;
+    probe.kind = settings.health_check == Tcp ? model::Probe::Kind::Tcp : model::Probe::Kind::Http;
+    probe.fails_closed = false;
+    return probe;
 }
 
 }  // namespace penstock::semantics

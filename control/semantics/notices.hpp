@@ -28,6 +28,7 @@ inline constexpr std::string_view kInvalidSourceRange = "InvalidSourceRange";   
 inline constexpr std::string_view kSourceRangesIgnored = "SourceRangesIgnored";        // SRC-004
 inline constexpr std::string_view kInvalidAnnotation = "InvalidAnnotation";            // ANN-G3
 inline constexpr std::string_view kUnsupportedAnnotation = "UnsupportedAnnotation";    // ANN-G4
+inline constexpr std::string_view kUnknownAnnotation = "UnknownAnnotation";            // ANN-G5
 inline constexpr std::string_view kUnknownValue = "UnknownValue";                      // GEN-002: an enum value that we do not know
 inline constexpr std::string_view kNotServed = "NotServed";                            // SVC-002, SVC-003: asks for frontends, gets none
 inline constexpr std::string_view kInvalidPodCidr = "InvalidPodCIDR";                  // XIP-006 reads a Node

@@ -25,6 +25,7 @@ struct Policy {
     std::vector<Prefix> node_port_within;  // NODEPORT-002/003
     bool node_port_primary_only = false;
     bool source_ranges_compat_kube_proxy = false;  // SRC-003
+    bool refuse_unsupported_annotations = false;   // ANN-G4: LoadBalancer IPs of a Service that asks for what we cannot do are withheld
     bool operator==(const Policy&) const = default;
 };
 

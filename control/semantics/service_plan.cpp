@@ -78,10 +78,12 @@ ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& o
     const ServiceType type = type_of(service, plan.notices);
     plan.families = families_of(service, plan.notices);
     plan.ranges = source_ranges_of(service, type, plan.notices);
-    plan.scheduler = scheduler_of(service.meta.annotations, around.policy.default_scheduler, plan.notices);
-    plan.no_endpoints = no_endpoints_action_of(service.meta.annotations, plan.notices);
-    const AskedAddresses addresses = asked_addresses_of(service, type, plan.families, around.gateway, around.policy, rights, plan.notices);
+    plan.settings = settings_of(service.meta.annotations, around.policy, plan.notices);
+    AskedAddresses addresses = asked_addresses_of(service, type, plan.families, around.gateway, around.policy, rights, plan.notices);
     plan.concerns_gateway = addresses.any_named;
+    if (plan.settings.withholds_load_balancer_ips) {
+        addresses.load_balancer.clear();
+    }
     for (PortPlan& port : plan.ports) {
         port.frontends = asked_frontends_of(port.port, addresses, plan.ranges, around.policy);
     }
@@ -129,16 +131,19 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
         service.key = {
             .namespace_name = plan.name.namespace_name, .name = plan.name.name, .port_name = port.name, .protocol = port.protocol};
         service.service_port = port.port;
-        service.scheduler = plan.scheduler;
+        service.scheduler = plan.settings.scheduler;
         service.frontends = std::move(frontends[i]);
         service.source_ranges = plan.ranges.allowed;
+        service.idle_timeout_s = plan.settings.idle_timeout_s;
+        service.drain_timeout_s = plan.settings.drain_timeout_s;
+        service.probe = pod_probe_of(plan.settings);
         for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
             if (!plan.families.has(family)) {
                 continue;
             }
             Candidates candidates = merged_endpoints(slices, port.name, port.protocol, family, of_port[i]);
             drop_forbidden(candidates, around.facts.cluster_ips, owners, of_port[i]);
-            service.sets.push_back(external_backend_set(candidates, family, policy, around.gateway, plan.no_endpoints));
+            service.sets.push_back(external_backend_set(candidates, family, policy, around.gateway, plan.settings.no_endpoints));
         }
         of_service.append_to(of_port[i]);
         service.notices = of_port[i].sorted();

@@ -42,8 +42,7 @@ struct ServicePlan {
     std::vector<PortPlan> ports;
     Families families;
     SourceRanges ranges;
-    lb::SchedulerKind scheduler = lb::SchedulerKind::RoundRobin;
-    lb::EmptyAction no_endpoints = lb::EmptyAction::Reject;
+    AnnotationSettings settings;  // views into `object`
     // Whether the gateway is to hear of it: the Service names something for the outside, even if all of it was refused.
     bool concerns_gateway = false;
     Notices notices;  // about the whole Service

@@ -1,30 +1,12 @@
 #include "control/semantics/source_ranges.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "control/semantics/annotations.hpp"
 #include "control/semantics/text.hpp"
 
 namespace penstock::semantics {
-namespace {
-
-constexpr std::array<std::string_view, 1> kSourceRangeKeys = {"service.beta.kubernetes.io/load-balancer-source-ranges"};
-
-std::vector<std::string_view> split_at_commas(std::string_view list) {
-    std::vector<std::string_view> items;
-    while (true) {
-        const size_t comma = list.find(',');
-        items.push_back(list.substr(0, comma));
-        if (comma == std::string_view::npos) {
-            return items;
-        }
-        list.remove_prefix(comma + 1);
-    }
-}
-
-}  // namespace
 
 bool SourceRanges::filters(IpFamily family, bool compat_kube_proxy) const noexcept {
     if (!restricted) {
@@ -38,12 +20,12 @@ SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, No
     std::vector<std::string_view> entries(service.load_balancer_source_ranges.begin(), service.load_balancer_source_ranges.end());
     std::string_view origin = "spec.loadBalancerSourceRanges";
     if (entries.empty()) {
-        const auto annotation = first_set(service.meta.annotations, kSourceRangeKeys);
+        const auto annotation = annotations::read(annotations::row_of(annotations::Setting::SourceRanges), service.meta.annotations);
         if (!annotation) {
             return {};
         }
-        entries = split_at_commas(annotation->value);
-        origin = annotation->key;
+        entries = annotations::split_at_commas(annotation->text);
+        origin = annotation->spelling->key;
     }
     if (type != ServiceType::LoadBalancer) {
         notices.warn(reason::kSourceRangesIgnored, std::string(origin) + " limits LoadBalancer IPs only; this Service is not of that type");

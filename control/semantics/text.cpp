@@ -5,8 +5,6 @@
 namespace penstock::semantics {
 namespace {
 
-constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
-
 // Not <cctype>: its answers depend on the locale.
 constexpr bool is_lower_alphanumeric(char c) noexcept {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -19,14 +17,6 @@ constexpr char to_lower(char c) noexcept {
 }
 
 }  // namespace
-
-std::string_view trimmed(std::string_view text) noexcept {
-    const size_t first = text.find_first_not_of(kWhiteSpace);
-    if (first == std::string_view::npos) {
-        return {};
-    }
-    return text.substr(first, text.find_last_not_of(kWhiteSpace) - first + 1);
-}
 
 std::string lower_case(std::string_view text) {
     std::string lowered(text);

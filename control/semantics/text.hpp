@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "control/annotations/value.hpp"
 #include "control/base/interned.hpp"
 
 namespace penstock::semantics {
@@ -14,7 +15,7 @@ namespace penstock::semantics {
 inline constexpr size_t kShownCharsMax = 128;
 
 // Without white space at both ends (ANN-G2, SRC-002).
-[[nodiscard]] std::string_view trimmed(std::string_view text) noexcept;
+using annotations::trimmed;
 
 [[nodiscard]] std::string lower_case(std::string_view text);
 

@@ -15,7 +15,11 @@ constexpr const char* kCilium = "service.cilium.io/lb-algorithm";
 constexpr const char* kNoEndpoints = "penstock.io/no-endpoints-action";
 constexpr lb::SchedulerKind kGlobal = lb::SchedulerKind::RoundRobin;
 
-TEST(SchedulerAnnotation, Values_SCHED001_ANN26_ANNG1_ANNG2_ANNG3_ANNG4) {
+lb::SchedulerKind scheduler_of(const Annotations& annotations, lb::SchedulerKind otherwise, Notices& notices) {
+    return settings_of(annotations, {.default_scheduler = otherwise}, notices).scheduler;
+}
+
+TEST(SchedulerAnnotation, Values_SCHED001_ANN26_ANNG1_ANNG2_ANNG3) {
     using Kind = lb::SchedulerKind;
     struct Row {
         const char* name;
@@ -31,6 +35,7 @@ TEST(SchedulerAnnotation, Values_SCHED001_ANN26_ANNG1_ANNG2_ANNG3_ANNG4) {
         {"random", {{kNative, "random"}}, kGlobal, Kind::Random, ""},
         {"mh", {{kNative, "mh"}}, kGlobal, Kind::Maglev, ""},
         {"upper case", {{kNative, "MH"}}, kGlobal, Kind::Maglev, ""},
+        {"kube-router, mixed case", {{kKubeRouter, "Mh"}}, kGlobal, Kind::Maglev, ""},
         {"trimmed", {{kNative, " mh\n"}}, kGlobal, Kind::Maglev, ""},
         {"blank is not set", {{kNative, "  "}}, Kind::Random, Kind::Random, ""},
         {"native blank, alias set", {{kNative, ""}, {kKubeRouter, "mh"}}, kGlobal, Kind::Maglev, ""},
@@ -42,13 +47,6 @@ TEST(SchedulerAnnotation, Values_SCHED001_ANN26_ANNG1_ANNG2_ANNG3_ANNG4) {
         {"cilium knows no mh", {{kCilium, "mh"}}, kGlobal, kGlobal, "InvalidAnnotation"},
         {"cilium knows no wrr", {{kCilium, "wrr"}}, kGlobal, kGlobal, "InvalidAnnotation"},
         {"maglev is cilium's word", {{kNative, "maglev"}}, kGlobal, kGlobal, "InvalidAnnotation"},
-        {"wrr", {{kNative, "wrr"}}, Kind::Maglev, Kind::Maglev, "UnsupportedAnnotation"},
-        {"lc", {{kNative, "lc"}}, kGlobal, kGlobal, "UnsupportedAnnotation"},
-        {"wlc", {{kNative, "wlc"}}, kGlobal, kGlobal, "UnsupportedAnnotation"},
-        {"sh", {{kKubeRouter, "sh"}}, kGlobal, kGlobal, "UnsupportedAnnotation"},
-        {"dh", {{kKubeRouter, "dh"}}, kGlobal, kGlobal, "UnsupportedAnnotation"},
-        {"sed", {{kKubeRouter, "SED"}}, kGlobal, kGlobal, "UnsupportedAnnotation"},
-        {"nq", {{kNative, "nq"}}, kGlobal, kGlobal, "UnsupportedAnnotation"},
         {"unknown", {{kNative, "fastest"}}, Kind::Random, Kind::Random, "InvalidAnnotation"},
         {"prefix of a name", {{kNative, "r"}}, kGlobal, kGlobal, "InvalidAnnotation"},
         {"256 KiB", {{kNative, huge}}, kGlobal, kGlobal, "InvalidAnnotation"},
@@ -71,8 +69,8 @@ TEST(SchedulerAnnotation, ComplaintNamesKeyValueRangeAndSubstitute_ANNG3) {
     (void)scheduler_of({{kNative, "f\x01st"}}, kGlobal, notices);
     ASSERT_EQ(notices.sorted().size(), 1U);
     EXPECT_EQ(notices.sorted()[0].message,
-              "penstock.io/scheduler: \"f\\x01st\" is not one of rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh; the gateway's own "
-              "scheduler is used");
+              "penstock.io/scheduler: \"f\\x01st\" is not accepted, which is rr, wrr, lc, wlc, sh, dh, sed, nq, p2c, random, mh; the "
+              "gateway's own scheduler is used");
 }
 
 TEST(SchedulerAnnotation, ReachesTheGateway_SCHED001) {
@@ -83,10 +81,10 @@ TEST(SchedulerAnnotation, ReachesTheGateway_SCHED001) {
     EXPECT_EQ(find(world.evaluate(), "default/web/TCP")->scheduler, lb::SchedulerKind::Random);
     web.meta.annotations[kNative] = "mh";
     EXPECT_EQ(find(world.evaluate(), "default/web/TCP")->scheduler, lb::SchedulerKind::Maglev);
-    web.meta.annotations[kNative] = "wlc";
+    web.meta.annotations[kNative] = "fastest";
     const Outcome outcome = world.evaluate();
     EXPECT_EQ(find(outcome, "default/web/TCP")->scheduler, lb::SchedulerKind::Random);
-    EXPECT_EQ(reasons(outcome), Lines{"Service default/web UnsupportedAnnotation"});
+    EXPECT_EQ(reasons(outcome), Lines{"Service default/web InvalidAnnotation"});
 }
 
 TEST(NoEndpointsAction, Values_ANN29_ANNG2_ANNG3) {
@@ -102,7 +100,7 @@ TEST(NoEndpointsAction, Values_ANN29_ANNG2_ANNG3) {
     };
     for (const Row& row : rows) {
         Notices notices;
-        EXPECT_EQ(no_endpoints_action_of({{kNoEndpoints, row.value}}, notices), row.expected) << row.value;
+        EXPECT_EQ(settings_of({{kNoEndpoints, row.value}}, {}, notices).no_endpoints, row.expected) << row.value;
         EXPECT_EQ(notices.sorted().size(), row.told ? 1U : 0U) << row.value;
     }
 }

@@ -1,0 +1,46 @@
+// Label selectors as Kubernetes writes them: "tier=web,zone in (a, b),!canary". All parts must hold. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/base/result.hpp"
+
+namespace penstock::annotations {
+
+using Labels = std::map<std::string, std::string>;
+
+// An optional DNS prefix of at most 253 bytes and '/', then 1-63 alphanumerics, '-', '_' and '.', alphanumeric at both ends.
+[[nodiscard]] bool is_label_key(std::string_view text) noexcept;
+// The same rule without a prefix; or empty.
+[[nodiscard]] bool is_label_value(std::string_view text) noexcept;
+
+class Selector {
+ public:
+    Selector() = default;  // matches everything
+
+    // key, !key, key=value, key==value, key!=value, key in (v1, v2), key notin (v1, v2), joined by commas; white space does not count.
+    // InvalidArgument names the part that cannot be read.
+    static Result<Selector> parse(std::string_view text);
+
+    [[nodiscard]] bool matches(const Labels& labels) const;
+    [[nodiscard]] bool is_empty() const noexcept { return parts_.empty(); }
+    bool operator==(const Selector&) const = default;
+
+ private:
+    enum class Operator : uint8_t { Exists, Absent, In, NotIn };
+    struct Part {
+        std::string key;
+        Operator op = Operator::Exists;
+        std::vector<std::string> values;
+        bool operator==(const Part&) const = default;
+    };
+    class Reader;
+
+    std::vector<Part> parts_;
+};
+
+}  // namespace penstock::annotations
