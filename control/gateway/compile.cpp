@@ -20,7 +20,9 @@ bool same_backends(const model::Service& a, const model::Service& b) {
     const auto same_endpoint = [](const model::Endpoint& x, const model::Endpoint& y) {
         return std::tie(x.address, x.port, x.weight) == std::tie(y.address, y.port, y.weight);
     };
-    return a.scheduler == b.scheduler && std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
+    // Backends of another Service object have other ids (BackendKey).
+    return a.scheduler == b.scheduler && a.uid == b.uid &&
+           std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
                return x.source == y.source && x.when_empty == y.when_empty && std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
            });
 }
@@ -94,6 +96,7 @@ bool Compiler::ByRank::operator()(const ServicePort* a, const ServicePort* b) co
 }
 
 void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey> touched) {
+    changes_ = {};
     begin_round();
     for (const auto& key : touched) {
         take_over(input.desired, key);
@@ -230,8 +233,9 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
         return nullptr;
     }
     const auto places = places_of(desired);
-    const auto missing = static_cast<size_t>(std::ranges::count_if(
-        places, [&](const Place& place) { return !former_id || !ids_.backends.find(BackendKey{*former_id, place.first, place.second}); }));
+    const auto missing = static_cast<size_t>(std::ranges::count_if(places, [&](const Place& place) {
+        return !former_id || !ids_.backends.find({*former_id, place.first, place.second, desired.uid});
+    }));
     if (missing > ids_.backends.room()) {
         short_of_ids_.insert(&port);
         refuse(port, {model::kCapacityExceeded, "there is no room for " + std::to_string(missing) + " more endpoints, only for " +
@@ -246,24 +250,24 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
     service->protocol = key.protocol;
     service->scheduler = desired.scheduler;
     for (const auto& [address, l4_port] : places) {
-        ids_.backends.take({service->id, address, l4_port});
+        ids_.backends.take({service->id, address, l4_port, desired.uid});
     }
     for (const auto& set : desired.sets) {
-        service->sets.push_back(build_set(service->id, set, desired.scheduler));
+        service->sets.push_back(build_set(service->id, desired, set));
     }
     return service;
 }
 
-lb::BackendSet Compiler::build_set(ServiceId service, const model::BackendSet& desired, lb::SchedulerKind scheduler) const {
+lb::BackendSet Compiler::build_set(ServiceId id, const model::Service& service, const model::BackendSet& desired) const {
     lb::BackendSet set{.usable = {}, .ring = {}, .source = desired.source, .when_empty = desired.when_empty};
     set.usable.reserve(desired.endpoints.size());
     for (const auto& endpoint : desired.endpoints) {
         if (endpoint.weight > 0) {  // weight 0 takes no new flows and keeps those it has (EP-018)
-            const auto id = ids_.backends.find({service, endpoint.address, endpoint.port});
-            set.usable.push_back({*id, endpoint.address, endpoint.port, endpoint.weight});
+            const auto backend = ids_.backends.find({id, endpoint.address, endpoint.port, service.uid});
+            set.usable.push_back({*backend, endpoint.address, endpoint.port, endpoint.weight});
         }
     }
-    if (scheduler == lb::SchedulerKind::Maglev && !set.usable.empty()) {
+    if (service.scheduler == lb::SchedulerKind::Maglev && !set.usable.empty()) {
         set.ring = lb::MaglevRing::build(set.usable);
     }
     return set;
@@ -379,12 +383,13 @@ void Compiler::release_ids(const Programmed& before, const Programmed& now) {
     if (before.service == nullptr || before.service == now.service) {
         return;
     }
-    const auto kept = now.service == nullptr ? std::vector<Place>() : places_of(*now.desired);
+    const bool is_same_object = now.service != nullptr && now.desired->uid == before.desired->uid;
+    const auto kept = is_same_object ? places_of(*now.desired) : std::vector<Place>();
     for (const Place& place : places_of(*before.desired)) {
         if (std::ranges::binary_search(kept, place)) {
             continue;
         }
-        if (const auto id = ids_.backends.find({before.service->id, place.first, place.second})) {
+        if (const auto id = ids_.backends.find({before.service->id, place.first, place.second, before.desired->uid})) {
             ids_.backends.release(*id);
             was_released_ = true;
         }
@@ -441,10 +446,16 @@ void Compiler::place_row(const IpAddr& address, L4Port l4_port, Protocol protoco
     if (row.of == nullptr && std::ranges::binary_search(node_port_addresses_, address)) {
         row = row_of(Claim::of_node_port(address.family(), l4_port, protocol));
     }
+    CompileChanges::Row& change = changes_.rows.emplace_back(address, l4_port);
+    if (const lb::FrontendRow* before = compiled_->table->find(address, l4_port, protocol)) {
+        const lb::Service& owner = *before->service;
+        change.before = model::ServiceKey{owner.namespace_name, owner.name, owner.port_name, protocol};
+    }
     if (row.of == nullptr) {
         table_.erase(address, l4_port, protocol);
         return;
     }
+    change.after = row.of->key;
     const Programmed& programmed = row.of->in_force;
     table_.put({.address = address,
                 .port = l4_port,
@@ -533,6 +544,7 @@ void Compiler::publish() {
     auto next = std::make_shared<Compiled>(*compiled_);
     next->table = table_.table();
     for (const auto& [key, before] : std::exchange(changed_, {})) {
+        changes_.services.push_back(key);
         const auto port = ports_.find(key);
         if (port == ports_.end() || port->second.in_force.service == nullptr) {
             next->services.erase(key);

@@ -50,6 +50,18 @@ struct Compiled {
     SharedMap<model::ServiceKey, model::Refusal> refusals;  // desired, but not programmed as desired
 };
 
+// What one run looked at; a superset of what it changed.
+struct CompileChanges {
+    // A tuple of the table, and whose it was and is.
+    struct Row {
+        IpAddr address;
+        L4Port port = 0;
+        std::optional<model::ServiceKey> before, after;
+    };
+    std::vector<model::ServiceKey> services;  // sorted
+    std::vector<Row> rows;
+};
+
 struct CompileInput {
     const DesiredServices& desired;
     const model::NodePortAddresses& node_ports;
@@ -91,6 +103,7 @@ class Compiler {
     // Of the last run.
     [[nodiscard]] const std::shared_ptr<const Compiled>& compiled() const noexcept { return compiled_; }
     [[nodiscard]] const IdMap& ids() const noexcept { return ids_; }
+    [[nodiscard]] const CompileChanges& changes() const noexcept { return changes_; }
 
  private:
     struct ServicePort {
@@ -130,7 +143,7 @@ class Compiler {
     void consider(ServicePort& port);
     [[nodiscard]] std::optional<model::Refusal> obstacle_of(const ServicePort& port) const;
     [[nodiscard]] std::shared_ptr<const lb::Service> build_service(ServicePort& port);
-    [[nodiscard]] lb::BackendSet build_set(ServiceId service, const model::BackendSet& desired, lb::SchedulerKind scheduler) const;
+    [[nodiscard]] lb::BackendSet build_set(ServiceId id, const model::Service& service, const model::BackendSet& desired) const;
     void accept(ServicePort& port, std::shared_ptr<const lb::Service> service);
     void refuse(ServicePort& port, model::Refusal refusal);
     void want(ServicePort& port);
@@ -156,6 +169,7 @@ class Compiler {
 
     IdMap ids_;
     std::shared_ptr<const Compiled> compiled_ = std::make_shared<Compiled>();
+    CompileChanges changes_;
     lb::ServiceTableBuilder table_;
 
     std::unordered_map<model::ServiceKey, ServicePort, ServiceKeyHash> ports_;  // by key; never moves while it is there

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "control/base/interned.hpp"
 #include "control/model/desired.hpp"
 #include "dataplane/base/check.hpp"
 #include "dataplane/base/ids.hpp"
@@ -108,7 +109,9 @@ struct BackendKey {
     ServiceId service;
     IpAddr address;
     L4Port port = 0;
-    auto operator<=>(const BackendKey&) const = default;
+    // Of the Service object: flows of one that was deleted are not those of one that has its name now (GEN-010).
+    InternedText uid = {};
+    bool operator==(const BackendKey&) const = default;
 };
 
 // Hashes of what the control plane gives, for the control thread: not keyed.

@@ -258,18 +258,22 @@ v1::ListServicesResponse StatusView::services(std::string_view namespace_name, s
 
 v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, std::string_view service) const {
     struct Row {
-        BackendId id;
-        std::vector<uint32_t> sets;
         model::Endpoint endpoint;
+        std::vector<uint32_t> sets = {};
+        worker::BackendTotals totals = {};
     };
     using Place = std::pair<IpAddr, L4Port>;
     std::map<model::ServiceKey, std::map<Place, Row>> rows;
     const worker::Inspector inspector = running_.workers.inspect();
     for (const KnownBackend& known : known_backends(running_.reconciler, namespace_name, service)) {
         // All that ever had an id: those no longer desired are there as long as a flow still uses them.
-        if (known.is_live || inspector.backend(known.id).connections > 0) {
-            rows[known.owner].try_emplace({known.key.address, known.key.port},
-                                          Row{known.id, {}, {.address = known.key.address, .port = known.key.port}});
+        const worker::BackendTotals totals = inspector.backend(known.id);
+        if (known.is_live || totals.connections > 0) {
+            // Two ids where flows of a deleted Service drain while one of the same name has the same endpoint.
+            const auto added = rows[known.owner].try_emplace({known.key.address, known.key.port},
+                                                             Row{{.address = known.key.address, .port = known.key.port}});
+            added.first->second.totals.connections += totals.connections;
+            added.first->second.totals.new_flows += totals.new_flows;
         }
     }
     const auto compiled = running_.reconciler.read([](const ReconcilerState& state) { return state.compiler.compiled(); });
@@ -297,9 +301,8 @@ v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, s
             *message.mutable_service() = rpc::to_proto(key);
             *message.mutable_endpoint() = rpc::to_proto(row.endpoint);
             message.mutable_sets()->Add(row.sets.begin(), row.sets.end());
-            const auto totals = inspector.backend(row.id);
-            message.set_connections(totals.connections);
-            message.set_new_flows(totals.new_flows);
+            message.set_connections(row.totals.connections);
+            message.set_new_flows(row.totals.new_flows);
         }
     }
     return out;

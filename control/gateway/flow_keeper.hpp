@@ -1,0 +1,128 @@
+// Which flows have to end because what they belong to is gone, and when. A flow lives at a place (an endpoint's address and port) and came
+// in by a door (a frontend's address and port). It is at home as long as some port of the same Kubernetes Service, by name and uid, has
+// that door and has that place among its endpoints:
+//
+//   door owned by a port of its Service?  --no---> DRAIN-007   (deleted, renumbered, lost to another Service, NodePort address gone)
+//                 | yes
+//   place present at that port?           --no---> DRAIN-004   (endpoint gone); UDP asks for a *serving* one (UDP-001)
+//                 | yes
+//   at home: nothing else matters (policies, hints, weights, affinity, schedulers: UDP-004, ETP-007)
+//
+// UDP flows end when they are no longer at home; TCP and SCTP ones by the Service's drain_timeout_s, counted from that moment; whoever
+// comes home again is left alone (DRAIN-004). A changed timeout applies to drains under way, from the moment at which they began: 0 ends
+// them, unset lets them go on.
+//
+// What belongs to a Service is a few doors and its endpoints, and a change asks about all pairs of both: it costs what the Service is, and
+// other Services nothing. Orders name ids, and ids are given out anew: one that has been is not ended.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "control/gateway/compile.hpp"
+#include "control/gateway/id_map.hpp"
+#include "control/model/desired.hpp"
+#include "dataplane/conn/flow_order.hpp"
+
+namespace penstock::gateway {
+
+// A pure machine: time is an argument. Not thread-safe.
+class FlowKeeper {
+ public:
+    using Time = std::chrono::steady_clock::time_point;
+    // Flows that the workers have of a backend now. What the keeper remembers of a backend that is gone is forgotten when it is 0.
+    using FlowsOf = std::function<uint64_t(BackendId)>;
+
+    // How many doors that a service port has lost it remembers. Beyond it the one lost first is settled early: its draining flows end, and
+    // those without a timeout are left to themselves.
+    static constexpr size_t kLostDoorsMax = 16;
+
+    // After each run of the compiler, with what it said; before it the one of the run before is in force in every worker. The orders that
+    // are due, to be given to the workers together with the run's table.
+    [[nodiscard]] std::vector<conn::FlowOrder> follow(const CompileChanges& changes, const Compiled& compiled, const IdMap& ids,
+                                                      const FlowsOf& flows_of, Time now);
+    // The orders that have become due by the clock alone.
+    [[nodiscard]] std::vector<conn::FlowOrder> wake(const IdMap& ids, const FlowsOf& flows_of, Time now);
+    // When to wake next.
+    [[nodiscard]] std::optional<Time> deadline() const;
+
+    // Backends remembered, those that are offered included; for tests and figures.
+    [[nodiscard]] size_t backends() const noexcept { return backends_; }
+
+ private:
+    // A place or a door.
+    using Socket = std::pair<IpAddr, L4Port>;
+    // One protocol of one Service object.
+    struct LifeKey {
+        std::string namespace_name;
+        std::string name;
+        Protocol protocol = Protocol::Tcp;
+        std::string uid;
+        auto operator<=>(const LifeKey&) const = default;
+    };
+
+    // Flows of a backend by one door that are not at home.
+    struct Astray {
+        Socket door;
+        Time since;
+        bool ended = false;  // ordered, or there never were any
+    };
+    struct Backend {
+        Socket place;
+        BackendId id;
+        bool offered = true;        // an endpoint of the version in force: it may get new flows
+        uint64_t withdrawn_in = 0;  // where not: the run since which
+        std::vector<Astray> astray;
+    };
+    struct Door {
+        Socket at;
+        bool owned = true;
+        Time lost;  // where not: since when
+    };
+    // One service port; its flows have its ids.
+    struct Line {
+        model::ServiceKey key;
+        ServiceId id;
+        std::shared_ptr<const model::Service> in_force;  // null: no longer
+        std::vector<Door> doors;                         // that it has, or had while flows by them may be left
+        std::vector<Backend> backends;                   // sorted by place
+    };
+    struct Life {
+        const LifeKey* key = nullptr;
+        std::map<std::string, Line> lines;  // by port name
+        std::optional<uint32_t> drain_timeout_s;
+        std::optional<Time> deadline;  // as in deadlines_
+        bool in_dead = false;          // has its turn in dead_
+    };
+    struct Run;
+    class Settling;
+
+    Life& life_of(const model::ServiceKey& key, const InternedText& uid);
+    [[nodiscard]] Line* line_in_force(const model::ServiceKey& key);
+    void take_over(const model::ServiceKey& key, const Programmed* now, Run& run);
+    void lose_door(const CompileChanges::Row& row, Run& run);
+    void own_door(const CompileChanges::Row& row, Run& run);
+    void settle(Life& life, Run& run);
+    void settle_some_dead(Run& run);
+    void set_deadline(Life& life, std::optional<Time> deadline);
+
+    std::map<LifeKey, Life> lives_;
+    std::unordered_map<model::ServiceKey, Life*, ServiceKeyHash> in_force_;  // each in one life
+    std::set<std::pair<Time, Life*>> deadlines_;
+    std::deque<Life*> dead_;  // that have nothing in force; looked at in turn, until no flow is left
+    uint64_t runs_ = 0;
+    size_t backends_ = 0;
+};
+
+}  // namespace penstock::gateway
