@@ -1,4 +1,4 @@
-"""Where a kube-apiserver comes from: KUBEBUILDER_ASSETS, or sources that a package registry publishes, built once into a cache.
+"""Where a kube-apiserver and its kube-proxy come from: KUBEBUILDER_ASSETS, or sources that a package registry publishes, built once into a cache.
 
 Two releases, because five years of the API lie between them: the oldest that Penstock serves (v1beta1 slices, topologyKeys) and a current
 one. A build that runs out of time gives up cleanly; Go's build cache stays, so the next try goes on where this one ended.
@@ -18,6 +18,7 @@ OLD_GO = "/usr/lib/go-1.19/bin/go"  # of golang-1.19-go; 1.20's sources are from
 # Kubernetes, the etcd that it is published with, and the Go that both want; newest first, and the first that this machine's Go can build is
 # `current`. Debian's etcd is 3.4, whose watches cannot be asked how far they are: a current API server then keeps features to itself.
 CURRENT = (("v1.36.3", "v3.6.8", (1, 26)), ("v1.34.4", "v3.6.4", (1, 24)))
+PROGRAMS = ("kube-apiserver", "kube-proxy")
 OUT_OF_TIME = "out of time; what was built so far is kept, so the next try is faster"
 
 
@@ -58,19 +59,23 @@ def obtain(name, deadline, build=True):
     recipe = {"current": _Current, "1.20": _Debian}[name]()
     directory = os.path.join(cache(), "api-servers", recipe.version)
     found = ApiServer(name, directory, "cached")
-    if not os.path.exists(os.path.join(directory, "kube-apiserver")):
+    if not _is_complete(directory):
         if not build:
             raise NotToBeHad(f"{recipe.version} is not built; scripts/testbed/build-api-server {name} does that")
         began = time.monotonic()
         recipe.check()
         with _locked(directory + ".lock", deadline):
-            if not os.path.exists(os.path.join(directory, "kube-apiserver")):  # else the one before us built it
+            if not _is_complete(directory):  # else the one before us built it
                 _build(recipe, directory, deadline)
         found = ApiServer(name, directory, f"built in {(time.monotonic() - began) / 60:.1f} minutes")
     for program in ("etcd", "kubectl"):
         if not found.program(program):
             raise NotToBeHad(f"there is no {program}; scripts/setup cluster installs it")
     return found
+
+
+def _is_complete(directory):
+    return all(os.path.exists(os.path.join(directory, program)) for program in PROGRAMS)
 
 
 def _from_assets(directory):
@@ -130,8 +135,9 @@ class _Current:
         major, minor = self.version.removeprefix("v").split(".")[:2]
         flags = (f"-s -w -X {stamp}.gitVersion={self.version} -X {stamp}.gitMajor={major} -X {stamp}.gitMinor={minor} "
                  f"-X {stamp}.gitTreeState=clean")
-        run([self.go, "build", "-ldflags", flags, "-o", os.path.join(into, "kube-apiserver"), "k8s.io/kubernetes/cmd/kube-apiserver"],
-            cwd=bed, env=environment)
+        for program in PROGRAMS:
+            run([self.go, "build", "-ldflags", flags, "-o", os.path.join(into, program), f"k8s.io/kubernetes/cmd/{program}"], cwd=bed,
+                env=environment)
         etcd = os.path.join(work, "etcd")
         self._module(etcd, f"module bed\n\n{go_line}\n\nrequire go.etcd.io/etcd/server/v3 {self.etcd}\n")
         run([self.go, "build", "-ldflags", "-s -w", "-o", os.path.join(into, "etcd"), "go.etcd.io/etcd/server/v3"], cwd=etcd, env=environment)
@@ -169,7 +175,8 @@ class _Debian:
                                      for package in ("vendor/k8s.io/component-base/version", "vendor/k8s.io/client-go/pkg/version", "pkg/version")
                                      for name, value in (("gitVersion", self.version), ("gitMajor", 1), ("gitMinor", 20),
                                                          ("gitTreeState", "clean")))])
-        run([OLD_GO, "build", "-ldflags", flags, "-o", os.path.join(into, "kube-apiserver"), "./cmd/kube-apiserver"], cwd=tree, env=environment)
+        for program in PROGRAMS:
+            run([OLD_GO, "build", "-ldflags", flags, "-o", os.path.join(into, program), f"./cmd/{program}"], cwd=tree, env=environment)
 
     def _unpack(self, work, tree, run):
         """With lists of its own: the machine's own sources stay as they are."""
