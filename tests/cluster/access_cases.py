@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 
-from bed import DEPLOY, PATIENCE_S, RBAC
+from cluster_bed import DEPLOY, PATIENCE_S, RBAC
 from fixture import VIP, Skip, case, check, equal, until
 from lab.network import BACKENDS
 from testbed.cluster import STRANGER

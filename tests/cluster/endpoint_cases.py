@@ -1,7 +1,7 @@
 """EndpointSlices of every size, written one by one as a controller does."""
 import time
 
-from bed import PATIENCE_S
+from cluster_bed import PATIENCE_S
 from fixture import Background, VIP, case, check, equal, until
 from lab.network import BACKENDS
 

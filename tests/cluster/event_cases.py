@@ -2,7 +2,7 @@
 import urllib.error
 import urllib.request
 
-from bed import PATIENCE_S, free_port
+from cluster_bed import PATIENCE_S, free_port
 from fixture import VIP, VIP2, case, check, equal, until
 
 

@@ -1,5 +1,5 @@
 """One penstock-sync, many gateways: each gets what is meant for it, and one that is away holds nobody back."""
-from bed import PATIENCE_S
+from cluster_bed import PATIENCE_S
 from fixture import VIP, VIP2, case, equal, until
 from lab.network import BACKENDS
 

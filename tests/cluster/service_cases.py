@@ -1,7 +1,7 @@
 """Each type of Service is created, changed and deleted by kubectl, and a client's packets follow."""
 import time
 
-from bed import needs
+from cluster_bed import needs
 from fixture import LB_IP, NODE_PORT, VIP, VIP2, VIP_6, case, check, equal, until
 from lab import network as net
 from lab.network import BACKENDS
