@@ -1,0 +1,47 @@
+"""Is it the same Service behind both gateways? Endpoints are drawn, so each way in is asked many times, until both have shown the same set."""
+import collections
+import random
+
+ROUNDS_MIN = 24    # a set of four drawn evenly has shown itself in all but 4 of 1,000 times
+ROUNDS_MAX = 150
+ROUNDS_OF_SILENCE = 2  # what is not open is the same each time, and silence takes a second
+
+
+def outcomes_of(lab, targets):
+    """({target: set of Outcome} of penstock, the same of kube-proxy)"""
+    seen = [collections.defaultdict(set), collections.defaultdict(set)]
+    asked, rounds = list(targets), 0
+    order = random.Random(len(targets))
+    while asked and rounds < ROUNDS_MAX:
+        # Ways into one Service share its rotation, and in a fixed order each would meet the same endpoints again and again.
+        order.shuffle(asked)
+        for gateway, into in zip((lab.through_penstock, lab.through_kube_proxy), seen):
+            for target, outcome in gateway(asked).items():
+                into[target].add(outcome)
+        rounds += 1
+        if rounds >= ROUNDS_OF_SILENCE:
+            asked = [target for target in asked if _is_open(seen[0][target]) and _is_open(seen[1][target])
+                     and (rounds < ROUNDS_MIN or seen[0][target] != seen[1][target])]
+    return seen
+
+
+def _is_open(outcomes):
+    return any(outcome.kind == "open" for outcome in outcomes)
+
+
+# What may differ. Each has its paragraph in docs/semantics.md under "Where kube-proxy differs", by this name.
+def choice_behind(target, penstock, proxy, world):
+    """The name of the choice that explains the difference, or None."""
+    ours, theirs = ({outcome.kind for outcome in outcomes} for outcomes in (penstock, proxy))
+    if "undeclared port" in target.what and ours == {"silence"} and "open" not in theirs:
+        return "closed-vip-port"
+    if target.what.split()[0] in world.with_affinity and len(penstock) == len(proxy) == 1 and ours == theirs == {"open"}:
+        if {outcome.source for outcome in penstock} == {outcome.source for outcome in proxy}:
+            return "affinity-draws"  # both keep their first draw
+    return None
+
+
+def text_of(target, penstock, proxy):
+    def show(outcomes):
+        return ", ".join(" ".join(filter(None, (one.kind, one.endpoint, one.source))) for one in sorted(outcomes)) or "nothing"
+    return f"{target.what} {target.address}:{target.port}/{target.protocol}: penstock {show(penstock)}; kube-proxy {show(proxy)}"

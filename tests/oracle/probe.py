@@ -1,0 +1,79 @@
+"""What becomes of the first packet of a flow: many flows at once, through both gateways, each from a fresh port."""
+import dataclasses
+import select
+import socket
+import time
+
+from lab.network import family_of, inside
+
+# After that it is silence. An ICMP error that comes while connect() still holds its socket is only heard with the next SYN, a second later.
+PATIENCE_S = 2.5
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Target:
+    """What a client can aim at. `address` is the word node for a NodePort: each gateway has addresses of its own."""
+    what: str  # for people: "svc-3 external IP"
+    address: str
+    port: int
+    protocol: str
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Outcome:
+    kind: str           # "open", "refused", "silence", or the kernel's word for another ICMP error
+    endpoint: str = ""  # "10.81.1.7:9376"
+    source: str = ""    # "kept", "translated"
+
+
+def probe(network, source, targets, node_address):
+    """{target: Outcome}, one flow for each."""
+    waiting, outcomes = {}, {}
+    with inside(network.namespace("client")):
+        for target in targets:
+            address = node_address if target.address == "node" else target.address
+            kind = socket.SOCK_STREAM if target.protocol == "TCP" else socket.SOCK_DGRAM
+            client = socket.socket(family_of(address), kind)
+            client.setblocking(False)
+            client.bind((source, 0))
+            try:
+                client.connect((address, target.port))
+                if kind == socket.SOCK_DGRAM:
+                    client.send(b"?")
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                outcomes[target] = Outcome(error.strerror)
+                client.close()
+                continue
+            waiting[client] = target
+    deadline = time.monotonic() + PATIENCE_S
+    poll = select.poll()
+    by_number = {client.fileno(): client for client in waiting}
+    for number in by_number:
+        poll.register(number, select.POLLIN)
+    while by_number and (left := deadline - time.monotonic()) > 0:
+        for number, _ in poll.poll(1000 * left):
+            outcome = _read(by_number[number], source)
+            if outcome is not None:
+                outcomes[waiting[by_number.pop(number)]] = outcome
+                poll.unregister(number)
+    for client, target in waiting.items():
+        outcomes.setdefault(target, Outcome("silence"))
+        client.close()
+    return outcomes
+
+
+def _read(client, source):
+    """None where there is nothing yet."""
+    try:
+        text = client.recv(200).decode().split()
+    except BlockingIOError:
+        return None
+    except ConnectionRefusedError:
+        return Outcome("refused")
+    except OSError as error:
+        return Outcome(error.strerror)
+    if len(text) != 2:
+        return Outcome("closed without an answer")
+    return Outcome("open", text[0], "kept" if text[1] == source else "translated")
