@@ -64,6 +64,8 @@ class Answer:
 
 
 class Lab:
+    logs = ("penstockd.log", "penstock-sync.log")
+
     def __init__(self, build, variant, purpose="e2e"):
         self.remarks = []  # printed with the result
         self.variant = variant
@@ -96,7 +98,7 @@ class Lab:
 
     def last_words(self):
         words = []
-        for log in ("penstockd.log", "penstock-sync.log"):
+        for log in self.logs:
             try:
                 with open(self.run.file(log), errors="replace") as file:
                     words.append(f"--- {log}\n{''.join(file.readlines()[-25:])}")
@@ -126,6 +128,13 @@ class Lab:
     def udp_socket(self, address, port, timeout_s=2.0):
         with inside(self.network.namespace("client")):
             client = socket.socket(family_of(address), socket.SOCK_DGRAM)
+        client.settimeout(timeout_s)
+        client.connect((address, port))
+        return client
+
+    def tcp_socket(self, address, port, timeout_s=5.0):
+        with inside(self.network.namespace("client")):
+            client = socket.socket(family_of(address))
         client.settimeout(timeout_s)
         client.connect((address, port))
         return client
