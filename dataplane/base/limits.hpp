@@ -48,4 +48,24 @@ inline constexpr uint32_t kConnectionsDefault = 262'144;
 inline constexpr uint32_t kRejectsPerSecond = 1'000;
 inline constexpr uint32_t kRejectsBurst = 1'000;
 
+// Connections (and orders) that a worker looks at in one round while flows of gone endpoints are ended. Each waits for about one line of
+// memory, and those of a slice wait side by side: 5 us, which is what a burst takes, so a packet waits at most about one burst longer.
+inline constexpr uint32_t kFlowOrderSlice = 32;
+
+// TCP connections a worker resets a second, and at once. Each costs two probes, two answers and up to four RSTs: eight packets of the
+// 1.4 million that a worker moves, so a quarter of it is left to a drain that has nothing but such flows, and 1,000,000 take 20 s.
+inline constexpr uint32_t kResetFlowsPerSecond = 50'000;
+inline constexpr uint32_t kResetFlowsBurst = 1'000;
+
+// Segments of connections under reset that a worker answers a second, and at once: both probes' answers, and as much again for senders in
+// full transfer, whose window is under way already.
+inline constexpr uint32_t kResetAnswersPerSecond = 200'000;
+inline constexpr uint32_t kResetAnswersBurst = 8'000;
+
+// Segments that a worker makes up in one round: a RST for the other side of each packet of two bursts, and the probes of some slices.
+inline constexpr uint32_t kOwnSegmentsMax = 256;
+
+// Buffers for those, over all workers: what may lie in transmit queues and rings at once (kHandoffRing), for two ports.
+inline constexpr uint32_t kOwnSegmentBuffers = 4'095;
+
 }  // namespace penstock::limits

@@ -47,6 +47,7 @@ enum class Verdict : uint8_t {
     X(RejectLimited, "reject_limited", "an answer (RST or ICMP) was due, but the rate limit of answers is reached")                 \
     X(RejectNotAllowed, "reject_not_allowed",                                                                                       \
       "an answer was due, but this packet must never be answered (a RST, a broadcast, a bad checksum)")                             \
+    X(ResetLimited, "reset_limited", "a segment of a connection under reset was not answered: the rate limit of resets is reached") \
     X(InvalidTcpFlags, "invalid_tcp_flags", "a combination of TCP flags that no stack sends")                                       \
     X(ConnectionTableFull, "connection_table_full", "this worker's connection table had no room for a new flow")                    \
     X(SnatPortsExhausted, "snat_ports_exhausted", "every SNAT port towards this endpoint is in use")                                \

@@ -17,6 +17,7 @@ Worth worth_of(const Entry& entry) noexcept {
         case TcpState::SynReceived:
             return Worth::OneSided;
         case TcpState::TimeWait:
+        case TcpState::Resetting:
             return Worth::Finished;
         default:
             return Worth::Keep;
@@ -25,15 +26,8 @@ Worth worth_of(const Entry& entry) noexcept {
 
 }  // namespace
 
-Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept {
-    const CoarseClock clock(rate);
-    // last_seen may lag by kTouchAfterUnits, a second at most, and by the unit that its low bits were cut off with; without the same on top
-    // a connection could end before its time (RFC 5382, REQ-5: never earlier).
-    const auto limit = [&](uint32_t seconds) {
-        const uint64_t units = clock.units(rate.seconds(uint64_t{seconds} + 1)) + uint64_t{1};
-        return static_cast<int32_t>(std::min<uint64_t>(units, std::numeric_limits<int32_t>::max()));
-    };
-    const auto set = [&](TcpState state, uint32_t seconds) { tcp_[static_cast<size_t>(state)] = limit(seconds); };
+Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept : rate_(rate), clock_(rate) {
+    const auto set = [&](TcpState state, uint32_t seconds) { tcp_[static_cast<size_t>(state)] = units_of(seconds); };
     set(TcpState::SynSent, timeouts.tcp_half_open_s);
     set(TcpState::SynReceived, timeouts.tcp_half_open_s);
     set(TcpState::Established, timeouts.tcp_established_s);
@@ -41,8 +35,16 @@ Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept {
     set(TcpState::FinReverse, timeouts.tcp_closing_s);
     set(TcpState::TimeWait, timeouts.tcp_closing_s);
     set(TcpState::Closed, timeouts.tcp_closed_s);
-    udp_ = {limit(timeouts.udp_one_way_s), limit(timeouts.udp_two_way_s)};
-    sctp_ = {limit(timeouts.sctp_half_open_s), limit(timeouts.sctp_established_s)};
+    set(TcpState::Resetting, timeouts.tcp_closed_s);
+    udp_ = {units_of(timeouts.udp_one_way_s), units_of(timeouts.udp_two_way_s)};
+    sctp_ = {units_of(timeouts.sctp_half_open_s), units_of(timeouts.sctp_established_s)};
+}
+
+int32_t Limits::units_of(uint32_t seconds) const noexcept {
+    // last_seen may lag by kTouchAfterUnits, a second at most, and by the unit that its low bits were cut off with; without the same on top
+    // a connection could end before its time (RFC 5382, REQ-5: never earlier).
+    const uint64_t units = clock_.units(rate_.seconds(uint64_t{seconds} + 1)) + uint64_t{1};
+    return static_cast<int32_t>(std::min<uint64_t>(units, std::numeric_limits<int32_t>::max()));
 }
 
 Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget_units) noexcept {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "dataplane/base/limits.hpp"
+#include "dataplane/conn/flow_order.hpp"
 #include "dataplane/conn/table.hpp"
 
 namespace penstock::conn {
@@ -17,7 +18,8 @@ struct Timeouts {
     uint32_t tcp_half_open_s = 60;
     uint32_t tcp_established_s = 86'400;
     uint32_t tcp_closing_s = 120;
-    // After a RST: long enough for stray segments of both sides to be translated rather than answered, and no more.
+    // After a RST: long enough for stray segments of both sides to be translated rather than answered, and no more. As long lives what an
+    // order resets: two sweeps, of which each probes again.
     uint32_t tcp_closed_s = 10;
     uint32_t udp_one_way_s = 30;
     uint32_t udp_two_way_s = 120;
@@ -26,6 +28,7 @@ struct Timeouts {
 };
 
 // The same in coarse units of this machine, computed once. Limits beyond half of what CoarseTime can tell apart (two years) are cut there.
+// What a Service says of its own is converted when it is asked for: only the sweep does, and few Services do.
 class Limits {
  public:
     Limits(const Timeouts& timeouts, TscRate rate) noexcept;
@@ -40,8 +43,21 @@ class Limits {
         }
         return 0;
     }
+    // The same of a flow to `service`, which may say how long its established and two-way flows live (ANN-03).
+    [[nodiscard]] int32_t limit_for(Protocol protocol, uint8_t state, ServiceId service, const IdleLimits& own) const noexcept {
+        const uint32_t seconds = is_long_lived(protocol, state) ? own.of(service) : 0;
+        return seconds == 0 ? limit_for(protocol, state) : units_of(seconds);
+    }
 
  private:
+    [[nodiscard]] static constexpr bool is_long_lived(Protocol protocol, uint8_t state) noexcept {
+        return state ==
+               (protocol == Protocol::Tcp ? static_cast<uint8_t>(TcpState::Established) : static_cast<uint8_t>(DatagramState::TwoWay));
+    }
+    [[nodiscard]] int32_t units_of(uint32_t seconds) const noexcept;
+
+    TscRate rate_;
+    CoarseClock clock_;
     std::array<int32_t, kTcpStates> tcp_;
     std::array<int32_t, 2> udp_;
     std::array<int32_t, 2> sctp_;
@@ -71,10 +87,11 @@ class Aging {
     explicit Aging(const Limits& limits) noexcept : limits_(limits) {}
     [[nodiscard]] const Limits& limits() const noexcept { return limits_; }
 
-    // Visits the next `budget_units` units and erases the connections that are idle past their limit, each after expired(ConnectionIndex,
-    // const Entry&) has given back what it holds. Returns how many went.
-    template <typename F>
-    uint32_t tick(Table& table, CoarseTime now, uint32_t budget_units, F&& expired) {
+    // Visits the next `budget_units` units and erases the connections that are idle past their limit, each after expired(ConnectionIndex)
+    // has given back what it holds; resetting(ConnectionIndex) is told those in state Resetting that stay. Returns how many went.
+    template <typename Expired, typename Resetting>
+    uint32_t tick(Table& table, CoarseTime now, const IdleLimits& own_limits, uint32_t budget_units, Expired&& expired,
+                  Resetting&& resetting) {
         const uint32_t end = table.high_water();
         uint32_t gone = 0;
         // Those that end are collected first and their buckets asked for, so that erasing many does not wait for memory one by one.
@@ -82,7 +99,7 @@ class Aging {
         uint32_t pending = 0;
         const auto erase_pending = [&] {
             for (uint32_t i = 0; i < pending; ++i) {
-                expired(ends[i], table.at(ends[i]));
+                expired(ends[i]);
                 table.erase(ends[i]);
             }
             gone += pending;
@@ -94,12 +111,14 @@ class Aging {
                 continue;
             }
             const Entry& entry = table.at({unit});
-            if (units_between(entry.last_seen, now) > limits_.limit_for(entry.protocol, entry.state)) {
+            if (units_between(entry.last_seen, now) > limits_.limit_for(entry.protocol, entry.state, entry.service, own_limits)) {
                 table.prefetch_for_erase({unit});
                 ends[pending++] = {unit};
                 if (pending == ends.size()) {
                     erase_pending();
                 }
+            } else if (entry.is_tcp() && entry.tcp_state() == TcpState::Resetting) {
+                resetting(ConnectionIndex{unit});
             }
         }
         erase_pending();

@@ -34,8 +34,9 @@ enum class TcpState : uint8_t {
     FinReverse,   // the backend has sent its FIN
     TimeWait,     // both FINs have passed
     Closed,       // a RST has passed
+    Resetting,    // ended by an order: what either side still sends is answered by RSTs (pipeline/flow_orders.hpp)
 };
-inline constexpr uint8_t kTcpStates = 7;
+inline constexpr uint8_t kTcpStates = 8;
 
 // UDP and SCTP: whether the backend has ever answered.
 enum class DatagramState : uint8_t { OneWay, TwoWay };

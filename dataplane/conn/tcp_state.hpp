@@ -13,6 +13,7 @@ namespace penstock::conn {
 
 enum class TcpAction : uint8_t {
     Pass,     // translate and forward; the state is `next`
+    Reset,    // answer with RSTs to both sides instead of forwarding
     Reopen,   // a new connection on an old tuple: drop the old entry and treat the packet as the first of a new one
     Invalid,  // drop (InvalidTcpFlags): no stack sends these flags, or none sends them in this state
 };
@@ -53,6 +54,9 @@ namespace detail {
 consteval TcpStep to(TcpState next) {
     return {next, TcpAction::Pass};
 }
+consteval TcpStep reset(TcpState state) {
+    return {state, TcpAction::Reset};
+}
 consteval TcpStep reopen(TcpState state) {
     return {state, TcpAction::Reopen};
 }
@@ -90,6 +94,10 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions{{
     // Closed
     {{{reopen(Closed),       invalid(Closed),      to(Closed),           to(Closed),           to(Closed), invalid(Closed)},
       {invalid(Closed),      to(Closed),           to(Closed),           to(Closed),           to(Closed), invalid(Closed)}}},
+    // Resetting. A SYN is of a client that has forgotten the connection, or never got the backend's SYN+ACK: a new one. A RST goes to the
+    // other side, where it ends what there is to end, or is not accepted.
+    {{{reopen(Resetting),    invalid(Resetting),   reset(Resetting),     reset(Resetting),  to(Resetting), invalid(Resetting)},
+      {invalid(Resetting),   reset(Resetting),     reset(Resetting),     reset(Resetting),  to(Resetting), invalid(Resetting)}}},
     // clang-format on
 }};
 }  // namespace detail

@@ -2,7 +2,9 @@
 
 namespace penstock::pipeline {
 
-void release_connection(WorkerContext& ctx, const conn::Entry& connection) noexcept {
+void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
+    const conn::Entry& connection = ctx.connections.at(index);
+    ctx.by_backend.remove(index, connection.backend);
     if (!connection.source_kept) {
         ctx.snat_ports.give_back({connection.snat_pool}, connection.destination_port(conn::Direction::Reverse));
     }
@@ -12,9 +14,18 @@ void release_connection(WorkerContext& ctx, const conn::Entry& connection) noexc
 }
 
 void close_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
-    release_connection(ctx, ctx.connections.at(index));
+    release_connection(ctx, index);
     ctx.connections.erase(index);
     ctx.count()[stats::Counter::Connections].set(ctx.connections.size());
+}
+
+void age_connections(WorkerContext& ctx, uint32_t budget_units) noexcept {
+    const uint32_t gone = ctx.aging.tick(
+        ctx.connections, ctx.now_coarse, *ctx.snapshot->idle_limits, budget_units,
+        [&](ConnectionIndex index) { release_connection(ctx, index); }, [&](ConnectionIndex index) { probe_again(ctx, index); });
+    if (gone > 0) {
+        ctx.count()[stats::Counter::Connections].set(ctx.connections.size());
+    }
 }
 
 }  // namespace penstock::pipeline

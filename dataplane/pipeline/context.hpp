@@ -10,11 +10,13 @@
 #include "dataplane/base/time.hpp"
 #include "dataplane/config/snapshot.hpp"
 #include "dataplane/conn/aging.hpp"
+#include "dataplane/conn/backend_index.hpp"
 #include "dataplane/conn/table.hpp"
 #include "dataplane/lb/scheduler.hpp"
 #include "dataplane/nat/port_proposer.hpp"
 #include "dataplane/nat/reply_owner.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
+#include "dataplane/pipeline/own_segments.hpp"
 #include "dataplane/pipeline/reject_limiter.hpp"
 #include "dataplane/route/neighbour_use.hpp"
 #include "dataplane/route/pending.hpp"
@@ -57,13 +59,15 @@ struct WorkerContext {
     nat::ReplyOwner owner;
 
     conn::Table connections;
+    conn::BackendIndex by_backend;  // of the connections
     conn::Aging aging;
     nat::PortProposer snat_ports;
     lb::SchedulerState schedulers;
     route::PendingPackets<rte_mbuf*> pending;
     route::NeighbourUse neighbour_use;
     RejectLimiter rejects;
-    FlowOrderProgress flow_orders;
+    FlowOrderWork flow_orders{rate};
+    OwnSegments own_segments;
     stats::CounterRows counters;
     ResolveQueue* resolve = nullptr;
 
@@ -78,8 +82,11 @@ struct WorkerContext {
 };
 
 // Gives back what a connection that is about to be erased holds, and counts its end. Aging calls it before it erases.
-void release_connection(WorkerContext& ctx, const conn::Entry& connection) noexcept;
+void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept;
 // release_connection, then erase.
 void close_connection(WorkerContext& ctx, ConnectionIndex index) noexcept;
+
+// One look for idle connections, at as many units as `budget_units`.
+void age_connections(WorkerContext& ctx, uint32_t budget_units) noexcept;
 
 }  // namespace penstock::pipeline

@@ -9,6 +9,7 @@
 #include "dataplane/base/limits.hpp"
 
 struct rte_mbuf;
+struct rte_mempool;
 struct rte_ring;
 
 namespace penstock::pipeline {
@@ -42,6 +43,7 @@ struct WorkerIo {
     uint32_t ports = 0;
     uint16_t burst = limits::kBurstMax;             // packets taken from a queue at once, at most
     std::array<PortIo, limits::kNicPortsMax> port;  // by NicPortId
+    rte_mempool* own_buffers = nullptr;             // for ctx.own_segments
     rte_ring* handoff_in = nullptr;
     std::array<rte_ring*, limits::kWorkersMax> handoff_to{};  // null for the worker itself
     std::array<OutBuffer, limits::kWorkersMax> handoff;

@@ -131,6 +131,7 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
         const conn::Inserted inserted = insert(ctx, entry, burst.hash[i], reverse_hash);
         switch (inserted.status) {
             case conn::InsertStatus::Inserted:
+                ctx.by_backend.add(inserted.index, entry.backend);
                 if (!opening.keep_source) {
                     opening.search.confirm(ctx.snat_ports);
                 }
@@ -226,6 +227,7 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
             continue;
         }
         ctx.connections.prefetch_buckets(burst.hash[i]);
+        ctx.by_backend.prefetch_head(opening.backend->id);
         ++count;
     }
     for (uint32_t at = 0; at < count; ++at) {
@@ -236,6 +238,7 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
     ctx.connections.prefetch_units(count);
     for (uint32_t at = 0; at < count; ++at) {
         Opening& opening = openings[at];
+        ctx.by_backend.prefetch_newest(opening.backend->id);
         if (!opening.keep_source) {
             opening.source = former == nullptr ? nullptr : opening.search.prefer(ctx.snat_ports, former->address, former->port);
             if (!opening.source) {
@@ -291,7 +294,7 @@ void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         case Tracked::GoesOn:
             ctx.count()[Counter::ConnectionHits].add(1);
             return send_one(ctx, burst, i);
-        case Tracked::IsDropped:
+        case Tracked::IsSettled:
             return;
         case Tracked::IsMiss:
             break;

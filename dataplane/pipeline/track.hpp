@@ -9,13 +9,13 @@ namespace penstock::pipeline {
 
 // What becomes of a packet of a known connection. A SYN on a finished one is a miss, and ends it later: new_flow, once the packets of this
 // burst that belong to it have left.
-enum class Tracked : uint8_t { GoesOn, IsDropped, IsMiss };
+enum class Tracked : uint8_t { GoesOn, IsSettled, IsMiss };
 
 // Packet i, whose connection is found[i].
 PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (burst.parsed[i].ttl <= 1) [[unlikely]] {
         burst.drop(i, DropReason::TtlExpired);
-        return Tracked::IsDropped;
+        return Tracked::IsSettled;
     }
     const conn::Found found = burst.found[i];
     const conn::Entry& connection = ctx.connections.at(found.index);
@@ -25,8 +25,12 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
             if (step.action == conn::TcpAction::Reopen) {
                 return Tracked::IsMiss;
             }
-            burst.drop(i, DropReason::InvalidTcpFlags);
-            return Tracked::IsDropped;
+            if (step.action == conn::TcpAction::Reset) {
+                reset_both_sides(ctx, burst, i);
+            } else {
+                burst.drop(i, DropReason::InvalidTcpFlags);
+            }
+            return Tracked::IsSettled;
         }
         ctx.connections.set_state(found.index, step.next, ctx.now_coarse);
     } else {

@@ -4,6 +4,8 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include <cstring>
+
 #include "dataplane/packet/rewrite.hpp"
 
 namespace penstock::pipeline {
@@ -154,6 +156,22 @@ void release_pending(WorkerContext& ctx, WorkerIo& io) noexcept {
     });
     ctx.pending.expire(ctx.now, [&](rte_mbuf* mbuf) { free_and_count(ctx, &mbuf, 1, DropReason::NextHopUnresolved); });
     ctx.pending.ask_again(ctx.now, [&](NicPortId egress, const IpAddr& next_hop) { ctx.resolve->push({egress, next_hop}); });
+    flush_all(ctx, io);
+}
+
+void send_own_segments(WorkerContext& ctx, WorkerIo& io) noexcept {
+    OwnSegments& own = ctx.own_segments;
+    for (uint32_t i = 0; i < own.count; ++i) {
+        const OwnSegment& segment = own.at[i];
+        rte_mbuf* mbuf = rte_pktmbuf_alloc(io.own_buffers);
+        if (mbuf == nullptr) {
+            ctx.count()[DropReason::NoBuffer].add(own.count - i);
+            break;
+        }
+        std::memcpy(rte_pktmbuf_append(mbuf, segment.length), segment.frame.data(), segment.length);
+        queue_for(ctx, io.port[segment.egress.value], mbuf);
+    }
+    own.count = 0;
     flush_all(ctx, io);
 }
 

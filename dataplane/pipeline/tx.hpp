@@ -15,6 +15,9 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept;
 // every few milliseconds.
 void release_pending(WorkerContext& ctx, WorkerIo& io) noexcept;
 
+// Sends what the stages and the orders have collected in ctx.own_segments, and empties it.
+void send_own_segments(WorkerContext& ctx, WorkerIo& io) noexcept;
+
 // Moves packets that need no stage: from Linux to the wire, and for workers without a transmit queue. Returns how many.
 uint32_t relay(WorkerContext& ctx, WorkerIo& io) noexcept;
 

@@ -28,8 +28,11 @@ namespace penstock::stats {
     X(FromHost, "from_host", "packets that Linux sent through the twin")                                                       \
     X(ConnectionHits, "connection_hits", "packets that belonged to a known connection")                                        \
     X(NewConnections, "new_connections", "connections set up")                                                                 \
-    X(ClosedConnections, "closed_connections", "connections removed: closed, idle past their timeout, or reopened")            \
+    X(ClosedConnections, "closed_connections", "connections removed: closed, idle past their timeout, reopened, or ended")     \
     X(EvictedConnections, "evicted_connections", "half-open or finished connections removed early because the table was full") \
+    X(EndedConnections, "ended_connections", "connections ended because their endpoint or frontend is gone")                   \
+    X(ResetProbes, "reset_probes", "ACKs sent to learn which RST a side of an ended TCP connection will accept")               \
+    X(ResetsSent, "resets_sent", "RSTs sent to the sides of ended TCP connections")                                            \
     X(Rejected, "rejected", "answers sent instead of forwarding: TCP RST or ICMP port unreachable")                            \
     X(HeldForNextHop, "held_for_next_hop", "packets that waited for a next hop's address")                                     \
     X(Polls, "polls", "rounds of the poll loop")                                                                               \

@@ -83,6 +83,7 @@ std::optional<uint64_t> Inspector::neighbour_idle_ms(NeighbourId id) const {
 }
 
 void Inspector::for_each_connection(const std::function<bool(const ConnectionView&)>& visit) const {
+    const std::shared_ptr<const conn::IdleLimits> own_limits = workers_->current().idle_limits;
     for (const auto& worker : workers_->impl_->workers_) {
         const pipeline::WorkerContext& context = worker->context();
         const uint32_t end = context.connections.high_water();
@@ -102,8 +103,8 @@ void Inspector::for_each_connection(const std::function<bool(const ConnectionVie
             view.state = std::string(connection.state_name());
             view.age_ms = context.clock.to_milliseconds(units_between(connection.opened_at, now));
             view.idle_ms = context.clock.to_milliseconds(units_between(connection.last_seen, now));
-            const uint64_t limit_ms =
-                context.clock.to_milliseconds(context.aging.limits().limit_for(connection.forward.protocol, connection.state));
+            const uint64_t limit_ms = context.clock.to_milliseconds(
+                context.aging.limits().limit_for(connection.forward.protocol, connection.state, connection.service, *own_limits));
             view.expires_ms = limit_ms > view.idle_ms ? limit_ms - view.idle_ms : 0;
             if (!visit(view)) {
                 return;

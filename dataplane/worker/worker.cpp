@@ -72,10 +72,17 @@ uint32_t Worker::round() noexcept {
     }
     process(pipeline::receive_handed(context_, io_, burst_));
     packets += pipeline::relay(context_, io_);
+    // After the packets, so that a round without any works on nothing else, and one with many makes a slice wait and not them.
+    if (changed || context_.flow_orders.is_waiting) {
+        packets += pipeline::work_off_flow_orders(context_);
+    }
 
     if (context_.now >= next_housekeeping_) {
         housekeeping();
         next_housekeeping_ = context_.now + context_.rate.milliseconds(conn::kAgingTickMs);
+    }
+    if (context_.own_segments.count > 0) {
+        pipeline::send_own_segments(context_, io_);
     }
     // Nothing of the snapshot is held any more.
     publisher_.quiescent(context_.self);
@@ -84,12 +91,7 @@ uint32_t Worker::round() noexcept {
 
 void Worker::housekeeping() noexcept {
     const uint64_t before = rte_rdtsc();
-    const uint32_t gone =
-        context_.aging.tick(context_.connections, context_.now_coarse, conn::units_per_tick(context_.connections.capacity()),
-                            [&](ConnectionIndex, const conn::Entry& connection) { pipeline::release_connection(context_, connection); });
-    if (gone > 0) {
-        context_.count()[Counter::Connections].set(context_.connections.size());
-    }
+    pipeline::age_connections(context_, conn::units_per_tick(context_.connections.capacity()));
     context_.count()[Counter::AgingTicks].add(rte_rdtsc() - before);
     if (!context_.pending.empty()) {
         pipeline::release_pending(context_, io_);

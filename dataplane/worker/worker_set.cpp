@@ -96,10 +96,28 @@ Status WorkerSet::Impl::take_rings() {
     return {};
 }
 
+// A pool of its own, so that segments are there even when queues hold all packet buffers. Shared by all sets of the process, one after the
+// other, and never freed: a NIC's queue may hold some of them when its workers have gone.
+Status WorkerSet::Impl::take_own_buffers() {
+    constexpr const char* kName = "own_segments";
+    constexpr unsigned kCache = 64;
+    own_buffers = rte_mempool_lookup(kName);
+    if (own_buffers == nullptr) {
+        own_buffers = rte_pktmbuf_pool_create(kName, limits::kOwnSegmentBuffers, kCache, 0,
+                                              RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(packet::kBareSegmentBytesMax, RTE_CACHE_LINE_SIZE),
+                                              static_cast<int>(rte_socket_id()));
+    }
+    if (own_buffers == nullptr) {
+        return fail(Errc::Exhausted, "buffers for " + std::to_string(limits::kOwnSegmentBuffers) + " segments: " + rte_strerror(rte_errno));
+    }
+    return {};
+}
+
 pipeline::WorkerIo WorkerSet::Impl::io_of(uint32_t worker) const {
     const auto workers = static_cast<uint16_t>(options.lcores.size());
     pipeline::WorkerIo io;
     io.burst = static_cast<uint16_t>(options.burst);
+    io.own_buffers = own_buffers;
     for (uint32_t w = 0; w < handoff.size(); ++w) {
         (w == worker ? io.handoff_in : io.handoff_to[w]) = handoff[w];
     }
@@ -146,6 +164,13 @@ Result<std::unique_ptr<WorkerMemory>> WorkerSet::Impl::take_memory(uint32_t work
         return std::unexpected(ports.error());
     }
     memory->snat_ports.reset(ports->data());
+    const auto links =
+        take_huge("flows by endpoint " + suffix, options.connections_per_worker * sizeof(conn::BackendLink), options.lcores[worker]);
+    if (!links) {
+        return std::unexpected(links.error());
+    }
+    memory->backend_links.reset(links->data());
+    memory->backend_links_span = {reinterpret_cast<conn::BackendLink*>(links->data()), options.connections_per_worker};
     memory->table_span = *table;
     memory->snat_ports_span = *ports;
     return memory;
@@ -173,6 +198,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
         .rate = rate,
         .owner = {workers, options.secret},
         .connections = std::move(*table),
+        .by_backend = conn::BackendIndex(kept.backend_links_span, kept.backend_heads.as<uint32_t>()),
         .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate)),
         .snat_ports = std::move(*snat_ports),
         .schedulers = lb::SchedulerState(kept.cursors.as<uint32_t>(), HashKey::random().k0),
@@ -212,6 +238,9 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options, st
     impl->publisher = std::move(*publisher);
     if (const Status rings = impl->take_rings(); !rings) {
         return std::unexpected(rings.error());
+    }
+    if (const Status buffers = impl->take_own_buffers(); !buffers) {
+        return std::unexpected(buffers.error());
     }
     for (uint32_t w = 0; w < workers; ++w) {
         if (const Status added = impl->add_worker(w); !added) {

@@ -44,8 +44,11 @@ struct RteFree {
 struct WorkerMemory {
     std::unique_ptr<std::byte, RteFree> table;
     std::unique_ptr<std::byte, RteFree> snat_ports;
+    std::unique_ptr<std::byte, RteFree> backend_links;
     std::span<std::byte> table_span;
     std::span<std::byte> snat_ports_span;
+    std::span<conn::BackendLink> backend_links_span;
+    ZeroPages backend_heads{limits::kBackendsMax * sizeof(uint32_t)};
     ZeroPages cursors{lb::SchedulerState::kCursors * sizeof(uint32_t)};
     ZeroPages neighbour_use{limits::kNeighboursMax * sizeof(std::atomic<uint32_t>)};
     ZeroPages worker_counters{sizeof(stats::WorkerCounters)};
@@ -57,6 +60,7 @@ struct WorkerMemory {
 struct WorkerSet::Impl {
     ~Impl();
     Status take_rings();
+    Status take_own_buffers();
     Result<std::unique_ptr<WorkerMemory>> take_memory(uint32_t worker) const;
     Status add_worker(uint32_t index);
     [[nodiscard]] pipeline::WorkerIo io_of(uint32_t worker) const;
@@ -66,6 +70,7 @@ struct WorkerSet::Impl {
     std::unique_ptr<config::Publisher> publisher;
     std::vector<rte_ring*> rings;  // all of them, for the end
     std::vector<rte_ring*> handoff;
+    rte_mempool* own_buffers = nullptr;
     std::array<rte_ring*, limits::kNicPortsMax> to_host_{};
     std::array<rte_ring*, limits::kNicPortsMax> from_host_{};
     std::array<std::vector<rte_ring*>, limits::kNicPortsMax> tx_through_;

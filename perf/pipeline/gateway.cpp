@@ -31,12 +31,14 @@ constexpr nat::PortRange kSnatPorts;
 }
 
 size_t Gateway::memory_needed(uint32_t connections) noexcept {
-    return conn::Table::memory_needed(connections) + nat::PortProposer::memory_needed(connections, kSnatPorts, 1);
+    return conn::Table::memory_needed(connections) + connections * sizeof(conn::BackendLink) +
+           nat::PortProposer::memory_needed(connections, kSnatPorts, 1);
 }
 
 Gateway::Gateway(IpFamily family, uint32_t connections, uint64_t hz)
     : family_(family),
       table_memory_(conn::Table::memory_needed(connections)),
+      links_memory_(connections * sizeof(conn::BackendLink)),
       port_memory_(nat::PortProposer::memory_needed(connections, kSnatPorts, 1)) {
     const TscRate rate{hz};
     auto table = conn::Table::create(table_memory_.span(), connections, HashKey::random());
@@ -46,6 +48,7 @@ Gateway::Gateway(IpFamily family, uint32_t connections, uint64_t hz)
         .rate = rate,
         .owner = {1, HashKey::random()},
         .connections = std::move(*table),
+        .by_backend = conn::BackendIndex(links_memory_.as<conn::BackendLink>(), backend_heads_),
         .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate)),
         .snat_ports = std::move(*ports),
         .schedulers = lb::SchedulerState(cursors_, HashKey::random().k0),

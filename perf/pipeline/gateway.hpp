@@ -49,7 +49,8 @@ class Gateway {
     void publish_routes();
 
     IpFamily family_;
-    HugeMemory table_memory_, port_memory_;
+    HugeMemory table_memory_, links_memory_, port_memory_;
+    std::vector<uint32_t> backend_heads_ = std::vector<uint32_t>(2 * kServices * kEndpointsEach);
     std::vector<uint32_t> cursors_ = std::vector<uint32_t>(lb::SchedulerState::kCursors);
     std::vector<std::atomic<route::UseSeconds>> neighbour_use_ = std::vector<std::atomic<route::UseSeconds>>(limits::kNeighboursMax);
     stats::WorkerCounters worker_counters_;

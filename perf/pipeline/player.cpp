@@ -134,10 +134,10 @@ void Player::housekeeping() {
     pipeline::WorkerContext& context = gateway_.context();
     context.begin_round(&gateway_.snapshot(), now_);
     const uint64_t start = cycles_begin();
-    expired_ +=
-        context.aging.tick(context.connections, context.now_coarse, conn::units_per_tick(context.connections.capacity()),
-                           [&](ConnectionIndex, const conn::Entry& connection) { pipeline::release_connection(context, connection); });
+    const uint32_t before = context.connections.size();
+    pipeline::age_connections(context, conn::units_per_tick(context.connections.capacity()));
     const uint64_t cycles = cycles_end() - start;
+    expired_ += before - context.connections.size();
     expiry_cycles_ += std::min(cycles - std::min(cycles, empty_span_cycles()), uint64_t{10} * BurstClock::kPreemptedPerOperation);
 }
 

@@ -22,6 +22,7 @@ VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
         auto state =
             std::make_unique<WorkerState>(conn::Table::memory_needed(options.connections),
                                           nat::PortProposer::memory_needed(options.connections, options.snat_ports, options.workers));
+        state->backend_links.resize(options.connections + options.connections % 2);
         auto table = conn::Table::create(state->table.span(), options.connections, HashKey::random());
         auto ports = nat::PortProposer::create(state->ports.span(), options.connections, options.snat_ports, {static_cast<uint8_t>(w)},
                                                options.workers, HashKey::random());
@@ -32,6 +33,7 @@ VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
             .rate = rate_,
             .owner = {options.workers, secret},
             .connections = std::move(*table),
+            .by_backend = conn::BackendIndex(state->backend_links, state->backend_heads),
             .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate_)),
             .snat_ports = std::move(*ports),
             .schedulers = lb::SchedulerState(state->cursors, HashKey::random().k0),
@@ -197,6 +199,7 @@ void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::ve
         }
         context.begin_round(&snapshot_, now_);
         pipeline::run_stages(context, burst);
+        collect_own_segments(context);
         std::vector<std::vector<InFlight>> onward(workers_.size());
         for (uint32_t i = 0; i < burst.count; ++i) {
             InFlight& packet = packets[first + i];
@@ -221,9 +224,63 @@ void VirtualGateway::age() {
     for (const auto& state : workers_) {
         pipeline::WorkerContext& context = *state->context;
         context.begin_round(&snapshot_, now_);
-        context.aging.tick(context.connections, context.now_coarse, context.connections.capacity(),
-                           [&](ConnectionIndex, const conn::Entry& connection) { pipeline::release_connection(context, connection); });
+        pipeline::age_connections(context, context.connections.capacity());
+        collect_own_segments(context);
     }
+}
+
+void VirtualGateway::order(const conn::FlowOrder& order) {
+    auto orders = std::make_shared<conn::FlowOrders>(*snapshot_.flow_orders);
+    orders->orders.push_back(order);
+    snapshot_.flow_orders = orders;
+    ++snapshot_.generation;
+}
+
+void VirtualGateway::work_off_orders() {
+    for (const auto& state : workers_) {
+        pipeline::WorkerContext& context = *state->context;
+        do {
+            context.begin_round(&snapshot_, now_);
+        } while (pipeline::work_off_flow_orders(context) > 0 && (collect_own_segments(context), true));
+        collect_own_segments(context);
+    }
+}
+
+void VirtualGateway::collect_own_segments(pipeline::WorkerContext& context) {
+    pipeline::OwnSegments& own = context.own_segments;
+    for (uint32_t i = 0; i < own.count; ++i) {
+        const pipeline::OwnSegment& segment = own.at[i];
+        own_segments_.push_back({.verdict = Verdict::Transmit,
+                                 .frame = {segment.frame.begin(), segment.frame.begin() + segment.length},
+                                 .egress = segment.egress,
+                                 .worker = context.self});
+    }
+    own.count = 0;
+}
+
+std::vector<Outcome> VirtualGateway::take_own_segments() {
+    return std::exchange(own_segments_, {});
+}
+
+uint64_t VirtualGateway::orders_done() const {
+    uint64_t done = ~uint64_t{0};
+    for (const auto& state : workers_) {
+        done = std::min(done, state->context->flow_orders.done());
+    }
+    return done;
+}
+
+BackendId VirtualGateway::backend_of(const TestService& service, uint8_t host, IpFamily family) {
+    return backend_id(service, backend_address(host, family));
+}
+
+void VirtualGateway::set_idle_limit(const TestService& service, uint32_t seconds) {
+    auto limits = std::make_shared<conn::IdleLimits>(*snapshot_.idle_limits);
+    const ServiceId id = service_id(service);
+    limits->seconds.resize(std::max<size_t>(limits->seconds.size(), id.value + 1));
+    limits->seconds[id.value] = seconds;
+    snapshot_.idle_limits = limits;
+    ++snapshot_.generation;
 }
 
 uint64_t VirtualGateway::count(stats::Counter counter) const {

@@ -90,6 +90,17 @@ class VirtualGateway {
 
     void advance_seconds(uint64_t seconds) { now_ = now_ + rate_.seconds(seconds); }
     void advance_milliseconds(uint64_t ms) { now_ = now_ + rate_.milliseconds(ms); }
+    // One more flow order for all workers; work_off_orders() has them work on it.
+    void order(const conn::FlowOrder& order);
+    // Rounds without packets until no worker gets on any more: orders are done, or wait for the limit of resets. The segments that were
+    // made up meanwhile go to take_own_segments().
+    void work_off_orders();
+    // What workers have made up since this was last called.
+    std::vector<Outcome> take_own_segments();
+    [[nodiscard]] uint64_t orders_done() const;
+    [[nodiscard]] BackendId backend_of(const TestService& service, uint8_t host, IpFamily family = IpFamily::V4);
+    void set_idle_limit(const TestService& service, uint32_t seconds);
+
     // Lets every worker look at its whole table once for idle connections.
     void age();
 
@@ -103,6 +114,8 @@ class VirtualGateway {
     struct WorkerState {
         explicit WorkerState(size_t table_bytes, size_t port_bytes) : table(table_bytes), ports(port_bytes) {}
         AlignedMemory table, ports;
+        std::vector<conn::BackendLink> backend_links;
+        std::vector<uint32_t> backend_heads = std::vector<uint32_t>(4096);
         std::vector<uint32_t> cursors = std::vector<uint32_t>(lb::SchedulerState::kCursors);
         std::vector<std::atomic<route::UseSeconds>> neighbour_use = std::vector<std::atomic<route::UseSeconds>>(limits::kNeighboursMax);
         stats::WorkerCounters worker_counters;
@@ -122,6 +135,8 @@ class VirtualGateway {
     BackendId backend_id(const TestService& service, const IpAddr& address);
     lb::BackendSet backend_set(const TestService& service, IpFamily family);
     void rebuild_routes();
+    // Of one worker, at its round's end.
+    void collect_own_segments(pipeline::WorkerContext& context);
 
     TscRate rate_{1'000'000'000};
     TscTime now_{1'000'000'000'000};
@@ -131,6 +146,7 @@ class VirtualGateway {
     std::vector<std::pair<std::string, ServiceId>> service_ids_;
     std::vector<std::pair<std::string, BackendId>> backend_ids_;
     std::vector<uint8_t> unresolved_;
+    std::vector<Outcome> own_segments_;
     bool routes_ = true;
     uint16_t mtu_ = 1500;
 };

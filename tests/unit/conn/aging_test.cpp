@@ -31,6 +31,7 @@ class AgingTest : public testing::Test {
                               .source_port = 9376,
                               .protocol = protocol};
         connection.state = state;
+        connection.service = {3};
         connection.opened_at = connection.last_seen = kClock.at(when);
         return table.insert(connection, table.hash(connection.forward), table.hash(connection.reverse)).index;
     }
@@ -38,10 +39,13 @@ class AgingTest : public testing::Test {
     uint32_t sweep(Aging& aging, TscTime now) {
         uint32_t gone = 0;
         for (uint32_t i = 0; i < kSweepPeriodMs / kAgingTickMs; ++i) {
-            gone += aging.tick(table, kClock.at(now), units_per_tick(kCapacity), [&](ConnectionIndex index, const Entry& connection) {
-                expired.push_back(index);
-                expired_clients.push_back(connection.key(Direction::Forward).source);
-            });
+            gone += aging.tick(
+                table, kClock.at(now), own_limits, units_per_tick(kCapacity),
+                [&](ConnectionIndex index) {
+                    expired.push_back(index);
+                    expired_clients.push_back(table.at(index).key(Direction::Forward).source);
+                },
+                [&](ConnectionIndex index) { resetting.push_back(index); });
         }
         return gone;
     }
@@ -56,7 +60,9 @@ class AgingTest : public testing::Test {
     test::AlignedMemory memory{Table::memory_needed(kCapacity)};
     Table table = std::move(*Table::create(memory.span(), kCapacity, HashKey::random()));
     Aging aging{Limits(Timeouts{}, kRate)};
+    IdleLimits own_limits;
     std::vector<ConnectionIndex> expired;
+    std::vector<ConnectionIndex> resetting;
     std::vector<IpAddr> expired_clients;
 };
 
@@ -77,6 +83,7 @@ TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
         {"backend's FIN", Protocol::Tcp, tcp(TcpState::FinReverse), 120},
         {"both FINs", Protocol::Tcp, tcp(TcpState::TimeWait), 120},
         {"after a RST", Protocol::Tcp, tcp(TcpState::Closed), 10},
+        {"under reset", Protocol::Tcp, tcp(TcpState::Resetting), 10},
         {"UDP one way", Protocol::Udp, datagram(DatagramState::OneWay), 30},
         {"UDP two ways", Protocol::Udp, datagram(DatagramState::TwoWay), 120},
         {"SCTP one way", Protocol::Sctp, datagram(DatagramState::OneWay), 60},
@@ -106,11 +113,67 @@ TEST_F(AgingTest, ATickVisitsNoMoreThanItsBudget) {
     for (uint32_t i = 0; i < kCapacity; ++i) {
         ASSERT_TRUE(open(i, Protocol::Udp, 0, at_second(0)).is_set());
     }
-    const auto forget = [](ConnectionIndex, const Entry&) {};
-    EXPECT_EQ(aging.tick(table, kClock.at(at_second(100)), 64, forget), 64u);
+    const auto forget = [](ConnectionIndex) {};
+    EXPECT_EQ(aging.tick(table, kClock.at(at_second(100)), own_limits, 64, forget, forget), 64u);
     EXPECT_EQ(table.size(), kCapacity - 64);
-    EXPECT_EQ(aging.tick(table, kClock.at(at_second(100)), 0, forget), 0u);
+    EXPECT_EQ(aging.tick(table, kClock.at(at_second(100)), own_limits, 0, forget, forget), 0u);
     EXPECT_EQ(sweep(aging, at_second(100)), kCapacity - 64);
+}
+
+// ANN-03: what a Service says counts for its flows that live already, in both directions of change, and for established and two-way flows
+// alone; another Service's keep the default.
+TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
+    const auto tcp = [](TcpState state) { return static_cast<uint8_t>(state); };
+    const auto datagram = [](DatagramState state) { return static_cast<uint8_t>(state); };
+    constexpr uint32_t kShorter = 20, kLonger = 200'000;
+    const struct {
+        const char* name;
+        Protocol protocol;
+        uint8_t state;
+        bool has_own;
+        uint64_t default_s;
+    } cases[] = {
+        {"SYN sent", Protocol::Tcp, tcp(TcpState::SynSent), false, 60},
+        {"SYN received", Protocol::Tcp, tcp(TcpState::SynReceived), false, 60},
+        {"established", Protocol::Tcp, tcp(TcpState::Established), true, 86'400},
+        {"client's FIN", Protocol::Tcp, tcp(TcpState::FinForward), false, 120},
+        {"backend's FIN", Protocol::Tcp, tcp(TcpState::FinReverse), false, 120},
+        {"both FINs", Protocol::Tcp, tcp(TcpState::TimeWait), false, 120},
+        {"after a RST", Protocol::Tcp, tcp(TcpState::Closed), false, 10},
+        {"under reset", Protocol::Tcp, tcp(TcpState::Resetting), false, 10},
+        {"UDP one way", Protocol::Udp, datagram(DatagramState::OneWay), false, 30},
+        {"UDP two ways", Protocol::Udp, datagram(DatagramState::TwoWay), true, 120},
+        {"SCTP one way", Protocol::Sctp, datagram(DatagramState::OneWay), false, 60},
+        {"SCTP established", Protocol::Sctp, datagram(DatagramState::TwoWay), true, 3'600},
+    };
+    for (const uint32_t own : {kShorter, kLonger}) {
+        for (const auto& c : cases) {
+            const uint64_t limit_s = c.has_own ? own : c.default_s;
+            own_limits.seconds = {};
+            ASSERT_TRUE(open(1, c.protocol, c.state, at_second(5)).is_set()) << c.name;
+            own_limits.seconds = {0, 0, 0, own};  // opened before the Service said so
+            EXPECT_EQ(sweep(aging, at_second(5 + limit_s) + kRate.milliseconds(999)), 0u) << c.name << " went too early";
+            EXPECT_EQ(sweep(aging, at_second(5 + limit_s + 2)), 1u) << c.name << " stayed too long";
+        }
+    }
+    own_limits.seconds = {0, 0, kShorter, 0, kShorter};
+    ASSERT_TRUE(open(1, Protocol::Udp, datagram(DatagramState::TwoWay), at_second(5)).is_set());
+    EXPECT_EQ(sweep(aging, at_second(5 + 120)), 0u) << "of other Services";
+}
+
+// Two sweeps meet what an order has put into Resetting before it ends, and meet nothing else so.
+TEST_F(AgingTest, WhatIsUnderResetIsToldApart) {
+    const ConnectionIndex index = open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Resetting), at_second(5));
+    open(2, Protocol::Tcp, static_cast<uint8_t>(TcpState::Closed), at_second(5));
+    open(3, Protocol::Udp, 1, at_second(5));
+    sweep(aging, at_second(7));
+    ASSERT_FALSE(resetting.empty());
+    for (const ConnectionIndex told : resetting) {
+        EXPECT_EQ(told, index);
+    }
+    resetting.clear();
+    sweep(aging, at_second(20));
+    EXPECT_TRUE(resetting.empty()) << "it has ended";
 }
 
 TEST_F(AgingTest, ExpiredIsToldWhatGoesWhileItIsStillThere) {

@@ -73,6 +73,16 @@ TEST(TcpState, FollowsConversations_NAT008) {
         {"nothing but a SYN comes first from a client",
          SynSent,
          {{F, kAck, SynSent, Invalid}, {F, kFin, SynSent, Invalid}, {F, kSynAck, SynSent, Invalid}}},
+        {"under reset all is answered, but a new connection is let through",
+         Resetting,
+         {{F, kAck, Resetting, Reset},
+          {R, kData, Resetting, Reset},
+          {F, kFin, Resetting, Reset},
+          {R, kSynAck, Resetting, Reset},
+          {F, kSynAck, Resetting, Invalid},
+          {R, kSyn, Resetting, Invalid},
+          {R, kRst, Resetting},
+          {F, kSyn, Resetting, Reopen}}},
         {"SYN+ACK from the client after the handshake", Established, {{F, kSynAck, Established, Invalid}}},
     };
     for (const Conversation& c : conversations) {
@@ -124,14 +134,16 @@ TEST(TcpState, OnlyASynAloneIsOfItsClass) {
     }
 }
 
-// But not while the client alone has spoken: its RST answers a challenge ACK, and its next SYN belongs to the same connection.
+// But not while the client alone has spoken: its RST answers a challenge ACK, and its next SYN belongs to the same connection. And what an
+// order resets goes on being reset, because the RST may be the answer to a probe.
 TEST(TcpState, RstClosesEveryStateFromEitherSideButTheClientsOwnSyn) {
     for (uint8_t state = 0; state < kTcpStates; ++state) {
         for (const Direction direction : {F, R}) {
             const bool answers_a_challenge = state == static_cast<uint8_t>(TcpState::SynSent) && direction == F;
             for (const TcpFlags flags : {kRst, kRstAck}) {
                 const TcpStep got = step(static_cast<TcpState>(state), direction, flags);
-                EXPECT_EQ(got.next, answers_a_challenge ? TcpState::SynSent : TcpState::Closed);
+                const bool stays = answers_a_challenge || state == static_cast<uint8_t>(TcpState::Resetting);
+                EXPECT_EQ(got.next, stays ? static_cast<TcpState>(state) : TcpState::Closed);
                 EXPECT_EQ(got.action, TcpAction::Pass) << "the other side must hear of it";
             }
         }

@@ -1,0 +1,44 @@
+#include "dataplane/pipeline/own_segments.hpp"
+
+#include "dataplane/pipeline/context.hpp"
+
+namespace penstock::pipeline {
+namespace {
+
+void ask_for(WorkerContext& ctx, NicPortId egress, const IpAddr& next_hop) noexcept {
+    OwnSegments& own = ctx.own_segments;
+    if (own.asked_for == next_hop && ticks_between(own.asked_at, ctx.now) < ctx.rate.seconds(1)) {
+        return;
+    }
+    own.asked_for = next_hop;
+    own.asked_at = ctx.now;
+    ctx.resolve->push({egress, next_hop});
+}
+
+}  // namespace
+
+bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::SegmentNumbers numbers, packet::TcpFlags flags) noexcept {
+    OwnSegments& own = ctx.own_segments;
+    if (own.room() == 0) {
+        ctx.count()[DropReason::ResetLimited].add(1);
+        return false;
+    }
+    const route::Hop* hop = ctx.snapshot->routes->hop(key.destination);
+    if (hop == nullptr) {
+        ctx.count()[DropReason::NoRoute].add(1);
+        return false;
+    }
+    if (!hop->is_usable) {
+        ask_for(ctx, hop->egress, hop->next_hop_of(key.destination));
+        ctx.count()[DropReason::NextHopUnresolved].add(1);
+        return false;
+    }
+    OwnSegment& segment = own.at[own.count++];
+    segment.length = packet::build_segment(segment.frame, key, numbers, flags);
+    segment.egress = hop->egress;
+    store(segment.frame.data(), hop->ethernet_addresses);
+    ctx.neighbour_use.note(hop->neighbour, ctx.now_s);
+    return true;
+}
+
+}  // namespace penstock::pipeline

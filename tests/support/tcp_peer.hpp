@@ -1,0 +1,84 @@
+// One end of a TCP connection as RFC 9293, 3.10.7.4 and RFC 5961, 3 and 5 have a stack answer segments, reduced to what a reset needs and
+// written apart from the code under test. It takes and gives whole frames.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "dataplane/packet/flow_key.hpp"
+#include "dataplane/packet/parse.hpp"
+#include "dataplane/packet/wire.hpp"
+#include "tests/support/packet_builder.hpp"
+
+namespace penstock::test {
+
+class TcpPeer {
+ public:
+    // `key`: of the segments that it sends.
+    TcpPeer(const packet::FlowKey& key, uint32_t snd_nxt, uint32_t rcv_nxt, uint32_t window = 65'535)
+        : key_(key), snd_nxt_(snd_nxt), rcv_nxt_(rcv_nxt), window_(window) {}
+
+    [[nodiscard]] bool is_reset() const { return is_reset_; }
+    // A segment of its own, which may have a payload or a FIN ("FA").
+    std::vector<uint8_t> send(const char* flags = "A", size_t payload_bytes = 0) {
+        const std::vector<uint8_t> frame = segment(flags, payload_bytes);
+        snd_nxt_ += static_cast<uint32_t>(payload_bytes) + (flags[0] == 'F' ? 1 : 0);
+        return frame;
+    }
+    // What it answers, if anything.
+    std::optional<std::vector<uint8_t>> receive(const std::vector<uint8_t>& frame) {
+        packet::Parsed parsed;
+        if (is_reset_ || !packet::parse(frame, parsed) || parsed.key != key_.reversed()) {
+            return std::nullopt;
+        }
+        const auto tcp = load<packet::TcpHeader>(frame.data() + parsed.l4_offset);
+        if (tcp.checksum.host() != reference_l4_checksum(frame)) {
+            return std::nullopt;
+        }
+        const uint32_t seq = tcp.seq.host();
+        const auto payload = static_cast<uint32_t>(parsed.l3_offset + parsed.l3_length - parsed.payload_offset);
+        const bool is_in_window = seq - rcv_nxt_ < window_ || (payload > 0 && seq + payload - 1 - rcv_nxt_ < window_);
+        if (parsed.tcp_flags.has(packet::TcpFlags::kRst)) {
+            if (!is_in_window) {
+                return std::nullopt;
+            }
+            is_reset_ = seq == rcv_nxt_;
+            return is_reset_ ? std::nullopt : std::optional(segment("A", 0));  // RFC 5961, 3.2: challenge ACK
+        }
+        if (!is_in_window) {
+            return segment("A", 0);
+        }
+        if (static_cast<int32_t>(tcp.ack.host() - snd_nxt_) > 0) {
+            return std::nullopt;  // Linux is silent here, where RFC 9293 would have it answer
+        }
+        if (seq == rcv_nxt_ && payload > 0) {
+            rcv_nxt_ += payload;
+            return segment("A", 0);
+        }
+        return std::nullopt;
+    }
+
+ private:
+    [[nodiscard]] std::vector<uint8_t> segment(const char* flags, size_t payload_bytes) const {
+        PacketBuilder builder = eth();
+        if (key_.source.is_v4()) {
+            builder.ipv4(key_.source.to_string(), key_.destination.to_string());
+        } else {
+            builder.ipv6(key_.source.to_string(), key_.destination.to_string());
+        }
+        return builder.tcp(key_.source_port, key_.destination_port, flags)
+            .seq(snd_nxt_)
+            .ack(rcv_nxt_)
+            .payload(std::vector<uint8_t>(payload_bytes, 0x55))
+            .build();
+    }
+
+    packet::FlowKey key_;
+    uint32_t snd_nxt_;
+    uint32_t rcv_nxt_;
+    uint32_t window_;
+    bool is_reset_ = false;
+};
+
+}  // namespace penstock::test
