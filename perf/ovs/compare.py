@@ -7,7 +7,6 @@ whatever disturbs a window only adds to it.
 """
 import argparse
 import os
-import signal
 import statistics
 import sys
 import time
@@ -15,7 +14,7 @@ import time
 import bed
 import frames
 import sides
-from lab import quickstart, state
+from lab import lifetime, state
 
 G7 = {1_000: 4, 50_000: 7}
 G8 = 4
@@ -163,21 +162,8 @@ def main():
     if os.geteuid() != 0 or options.main_cpu == options.worker_cpu:
         print("ovs: needs root and two CPUs", file=sys.stderr)
         return 1
-    quickstart.on_interruption(quickstart.interrupted)
     state.sweep()
-    run = state.Run.start("ovs")
-    try:
-        measure(options, run)
-        return 0
-    except (RuntimeError, OSError) as failure:
-        print(f"ovs: {failure}\novs: logs are in {quickstart.save_logs(run)}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("ovs: interrupted", file=sys.stderr)
-        return 130
-    finally:
-        quickstart.on_interruption(signal.SIG_IGN)
-        run.undo()
+    return lifetime.carry_out("ovs", lambda run: measure(options, run))
 
 
 if __name__ == "__main__":

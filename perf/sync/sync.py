@@ -12,7 +12,6 @@ import argparse
 import contextlib
 import os
 import re
-import signal
 import sys
 import threading
 import time
@@ -20,7 +19,7 @@ import time
 import bed  # this and the next are of scripts/bench wire
 import wire
 import sync_bed
-from lab import quickstart, state
+from lab import lifetime, state
 from testbed import api_servers
 
 # SIZE: services, endpoints of each
@@ -175,33 +174,27 @@ def main():
     if os.geteuid() != 0:
         print("sync: must be root: it makes a network namespace and TAP interfaces", file=sys.stderr)
         return 1
-    quickstart.on_interruption(quickstart.interrupted)
     state.sweep()
-    for kind, name in ((kind, name) for kind in options.servers for name in options.sizes):
-        run = state.Run.start("sync")
-        try:
-            figures = measure(options, run, name, kind)
-        except api_servers.NotToBeHad as why:
-            print(f"# no real API server: {why}; scripts/testbed/build-api-server makes one")
-            continue
-        except (RuntimeError, OSError) as failure:
-            print(f"sync: {failure}\nsync: logs are in {quickstart.save_logs(run)}", file=sys.stderr)
-            return 1
-        except KeyboardInterrupt:
-            print("sync: interrupted", file=sys.stderr)
-            return 130
-        finally:
-            quickstart.on_interruption(signal.SIG_IGN)
-            run.undo()
-            quickstart.on_interruption(quickstart.interrupted)
-        if name == LARGEST:
-            gate(f"SYNC-COLD-{kind}", figures.own_s, COLD_OWN_S)
-            # A real API server takes the processors that are measured, and when: its figures are shown, not judged.
-            if kind == "made-up":
-                gate("SYNC-CHANGE-P99", figures.p99_idle_ms, CHANGE_P99_MS)
-            gate(f"SYNC-MEMORY-{kind}", figures.per_endpoint, BYTES_PER_ENDPOINT)
-            gate(f"SYNC-WRONG-{kind}", figures.wrong, 0)
+    for kind, size in ((kind, size) for kind in options.servers for size in options.sizes):
+        code = lifetime.carry_out("sync", lambda run, kind=kind, size=size: measure_and_judge(options, run, size, kind))
+        if code != 0:
+            return code
     return 0
+
+
+def measure_and_judge(options, run, size, kind):
+    try:
+        figures = measure(options, run, size, kind)
+    except api_servers.NotToBeHad as why:
+        print(f"# no real API server: {why}; scripts/testbed/build-api-server makes one")
+        return
+    if size == LARGEST:
+        gate(f"SYNC-COLD-{kind}", figures.own_s, COLD_OWN_S)
+        # A real API server takes the processors that are measured, and when: its figures are shown, not judged.
+        if kind == "made-up":
+            gate("SYNC-CHANGE-P99", figures.p99_idle_ms, CHANGE_P99_MS)
+        gate(f"SYNC-MEMORY-{kind}", figures.per_endpoint, BYTES_PER_ENDPOINT)
+        gate(f"SYNC-WRONG-{kind}", figures.wrong, 0)
 
 
 if __name__ == "__main__":

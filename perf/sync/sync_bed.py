@@ -4,7 +4,6 @@ The API server is either this folder's own (a cluster made of numbers, next to n
 """
 import json
 import os
-import socket
 import subprocess
 import time
 import urllib.request
@@ -12,7 +11,7 @@ import urllib.request
 import bed  # of scripts/bench wire
 from lab import gateway as gw
 from testbed import api_servers, bulk
-from testbed.cluster import Cluster
+from testbed.cluster import Cluster, free_ports
 
 MEMORY_MB = 512
 CONNECTIONS = 2**18
@@ -89,8 +88,7 @@ class MadeUpServer:
 class RealServer:
     """kube-apiserver and etcd of the test bed, over TLS, with objects of the same shape and number."""
     def __init__(self, run, services, endpoints):
-        self._server = api_servers.obtain("current", time.monotonic() + 10, build=False)
-        self._cluster = Cluster(run, self._server)
+        self._cluster = Cluster(run, api_servers.obtain("current", time.monotonic() + 10, build=False))
         self._cluster.start()
         self.text = f"kube-apiserver {self._cluster.server_version} and etcd, TLS"
         self.kubeconfig = self._cluster.file("admin.kubeconfig")
@@ -140,17 +138,17 @@ def bench_slice(number, endpoints):
 class Sync:
     """A penstock-sync outside the namespace, where the API server is."""
     def __init__(self, run, gateway, kubeconfig):
-        self.metrics_url = None
         self._log = run.file("penstock-sync.log")
         self._socket = run.file("penstock-sync.sock")
         self._gateway = gateway
-        port = free_port()
+        (port,) = free_ports(1)
         self.metrics_url = f"http://127.0.0.1:{port}/metrics"
         self.began = time.monotonic()
-        with open(self._log, "ab") as log:
-            self.process = subprocess.Popen(
-                [*bed.FIRST_IN_LINE, gateway.program("penstock-sync"), "--kubeconfig", kubeconfig, "--gateway", gateway.address, "--listen", f"unix:{self._socket}",
-                 "--http", f"127.0.0.1:{port}", "--events", "off", "--allowed-external-cidrs", "203.0.113.0/24,10.112.0.0/14"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        # By the run, which ends it even where this program cannot.
+        self.process = run.spawn(
+            [*bed.FIRST_IN_LINE, gateway.program("penstock-sync"), "--kubeconfig", kubeconfig, "--gateway", gateway.address,
+             "--listen", f"unix:{self._socket}", "--http", f"127.0.0.1:{port}", "--events", "off",
+             "--allowed-external-cidrs", "203.0.113.0/24,10.112.0.0/14"], "penstock-sync.log")
         self.pid = self.process.pid  # `nice` becomes the program it starts
         bed.let_session_go_first(self.pid)
 
@@ -177,12 +175,6 @@ class Sync:
     def end(self):
         self.process.terminate()
         self.process.wait(timeout=20)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def cpu_s(pid):

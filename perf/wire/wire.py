@@ -6,12 +6,11 @@ packets through the gateway, both directions together. A search halves the span 
 """
 import argparse
 import os
-import signal
 import sys
 import time
 
 import bed
-from lab import quickstart, state
+from lab import lifetime, state
 
 LOSS_TOLERATED = 0.001
 ESTABLISH_RATE = 300_000  # clients' packets a second while connections are set up to be used later
@@ -212,21 +211,8 @@ def main():
     if options.worker_cpu == options.generator_cpu:
         print("wire: needs two CPUs", file=sys.stderr)
         return 1
-    quickstart.on_interruption(quickstart.interrupted)
     state.sweep()
-    run = state.Run.start("wire")
-    try:
-        measure(options, run)
-        return 0
-    except (RuntimeError, OSError) as failure:
-        print(f"wire: {failure}\nwire: logs are in {quickstart.save_logs(run)}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("wire: interrupted", file=sys.stderr)
-        return 130
-    finally:
-        quickstart.on_interruption(signal.SIG_IGN)
-        run.undo()
+    return lifetime.carry_out("wire", lambda run: measure(options, run))
 
 
 def sizes(text):

@@ -1,7 +1,6 @@
 """The body of scripts/cluster-demo, which has installed and built what this needs."""
 import argparse
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -12,7 +11,7 @@ from testbed.kubectl import KubectlFailed
 
 from . import gateway as gw
 from . import network as net
-from . import quickstart, servers, state
+from . import lifetime, quickstart, servers, state
 from .network import BACKENDS
 
 PURPOSE = "cluster-demo"
@@ -37,8 +36,6 @@ def main():
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--build", default=os.path.join(quickstart.ROOT, "build"))
     options = parser.parse_args()
-    # Ctrl-C, a closed terminal and a kill all end in the same clean-up.
-    quickstart.on_interruption(quickstart.interrupted)
     swept = state.sweep()
     if swept:
         print(f"cleaned up after {', '.join(swept)}, which did not end by itself")
@@ -51,14 +48,8 @@ def main():
     if kept and options.action == "keep":
         print(f"{PURPOSE}: one is already running; scripts/cluster-demo --stop ends it", file=sys.stderr)
         return 1
-    try:
-        return show(options, find_server(options))
-    except api_servers.NotToBeHad as why:
-        print(f"{PURPOSE}: no API server: {why}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(f"{PURPOSE}: interrupted", file=sys.stderr)
-        return 130
+    return lifetime.carry_out(PURPOSE, lambda run: show(run, options),
+                              (DemoFailed, api_servers.NotToBeHad, RuntimeError, KubectlFailed, net.CommandFailed, subprocess.TimeoutExpired))
 
 
 def find_server(options):
@@ -72,32 +63,20 @@ def find_server(options):
                 return api_servers.obtain(name, deadline, build)
             except api_servers.NotToBeHad as why:
                 reasons.append(f"{name}: {why}")
-    raise api_servers.NotToBeHad("; ".join(reasons[len(reasons) // 2:]))
+    raise api_servers.NotToBeHad("no API server: " + "; ".join(reasons[len(reasons) // 2:]))
 
 
-def show(options, server):
-    run = state.Run.start(PURPOSE)
-    keep = False
-    try:
-        demo = Demo(run, server, options.build)
-        demo.start()
-        demo.serve()
-        demo.scale()
-        if options.action == "keep":
-            run.keep()
-            keep = True
-            demo.tell_what_to_try()
-        else:
-            demo.delete()
-        print(f"{PURPOSE}: ok")
-        return 0
-    except (DemoFailed, RuntimeError, KubectlFailed, net.CommandFailed, subprocess.TimeoutExpired) as failure:
-        print(f"{PURPOSE}: FAILED: {failure}\n{PURPOSE}: logs are in {quickstart.save_logs(run)}", file=sys.stderr)
-        return 1
-    finally:
-        if not keep:
-            quickstart.on_interruption(signal.SIG_IGN)
-            run.undo()
+def show(run, options):
+    demo = Demo(run, find_server(options), options.build)
+    demo.start()
+    demo.serve()
+    demo.scale()
+    if options.action == "keep":
+        run.keep()
+        demo.tell_what_to_try()
+    else:
+        demo.delete()
+    print(f"{PURPOSE}: ok")
 
 
 class Demo:

@@ -2,11 +2,9 @@
 import argparse
 import os
 import shutil
-import signal
 import sys
-import tempfile
 
-from . import accounting, servers, state, traffic
+from . import accounting, lifetime, servers, state, traffic
 from . import gateway as gw
 from . import network as net
 
@@ -40,8 +38,6 @@ def main():
     options = parser.parse_args()
     keep = options.action == "keep"
 
-    # Ctrl-C, a closed terminal and a kill all end in the same clean-up, even where a shell started us with Ctrl-C ignored.
-    on_interruption(interrupted)
     swept = state.sweep()
     if swept:
         print(f"cleaned up after {', '.join(swept)}, which did not end by itself")
@@ -51,7 +47,7 @@ def main():
     if keep and kept:
         print("quickstart: a network is already running; scripts/quickstart --stop ends it", file=sys.stderr)
         return 1
-    return check(options, keep)
+    return lifetime.carry_out("quickstart", lambda run: check(run, options, keep), (CheckFailed, RuntimeError, net.CommandFailed))
 
 
 def kept_runs():
@@ -66,37 +62,22 @@ def stop():
     return 0
 
 
-def check(options, keep):
-    run = state.Run.start("quickstart")
-    succeeded = False
-    try:
-        network = net.Network(run)
-        network.build()
-        servers.start(network, run)
-        manifests = run.file("manifests")
-        shutil.copytree(os.path.join(ROOT, "docs/examples"), manifests)
-        gateway = gw.Gateway(network, run, options.build, options.driver, options.workers)
-        run.reserve_hugepages(gateway.memory_mb)  # where it cannot, penstockd says so and does without
-        gateway.start_daemon()
-        gateway.start_sync(manifests)
-        gateway.until_served({frontend.service for frontend in FRONTENDS})
-        send_and_account(network, gateway)
-        succeeded = True
-        if keep:
-            run.keep()
-            tell_what_to_try(network, gateway, manifests)
-        print("quickstart: ok")
-        return 0
-    except (CheckFailed, RuntimeError, net.CommandFailed) as failure:
-        print(f"quickstart: FAILED: {failure}\nquickstart: logs are in {save_logs(run)}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("quickstart: interrupted", file=sys.stderr)
-        return 130
-    finally:
-        if not (succeeded and keep):
-            on_interruption(signal.SIG_IGN)
-            run.undo()
+def check(run, options, keep):
+    network = net.Network(run)
+    network.build()
+    servers.start(network, run)
+    manifests = run.file("manifests")
+    shutil.copytree(os.path.join(ROOT, "docs/examples"), manifests)
+    gateway = gw.Gateway(network, run, options.build, options.driver, options.workers)
+    run.reserve_hugepages(gateway.memory_mb)  # where it cannot, penstockd says so and does without
+    gateway.start_daemon()
+    gateway.start_sync(manifests)
+    gateway.until_served({frontend.service for frontend in FRONTENDS})
+    send_and_account(network, gateway)
+    if keep:
+        run.keep()
+        tell_what_to_try(network, gateway, manifests)
+    print("quickstart: ok")
 
 
 def send_and_account(network, gateway):
@@ -130,19 +111,6 @@ scripts/quickstart --stop ends it.
 """)
 
 
-def save_logs(run):
-    """The run's directory goes with the run; its logs must not when they are needed."""
-    saved = os.path.join(tempfile.gettempdir(), f"penstock-{run.name}-logs")
-    shutil.rmtree(saved, ignore_errors=True)
-    for directory, _, names in os.walk(run.path):
-        for name in names:
-            if name.endswith(".log"):
-                there = os.path.join(saved, os.path.relpath(directory, run.path))
-                os.makedirs(there, exist_ok=True)
-                shutil.copy(os.path.join(directory, name), there)
-    return saved
-
-
 def print_table(header, rows):
     rows = [tuple(str(cell) for cell in row) for row in (header, *rows)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
@@ -153,16 +121,6 @@ def print_table(header, rows):
 
 def share(part, whole):
     return f"{100 * part / whole:.0f}%" if whole else "-"
-
-
-def on_interruption(handler):
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, handler)
-
-
-def interrupted(*_):
-    on_interruption(signal.SIG_IGN)  # a second Ctrl-C must not end the clean-up
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
