@@ -48,6 +48,7 @@ void ListReader::envelope_byte(char c) {
             if (depth_ == 1) {
                 key_ = std::exchange(string_, {});
                 if (key_ == "items") {  // given twice, the last counts (APISYNC-017)
+                    has_items_ = true;
                     page_.items.clear();
                     page_.faults.clear();
                 }
@@ -122,6 +123,10 @@ Result<ListPage> ListReader::finish() {
     const JsonFields fields(tree, 0, faults);
     if (const std::string_view kind = fields.text("kind"); !kind.empty() && kind != std::string(to_string(kind_)) + "List") {
         return fail(Errc::Corrupt, "list: is a " + std::string(kind.substr(0, 80)) + ", must be a " + to_string(kind_) + "List");
+    }
+    // Whatever answers 200 without either is no list, and taking it for an empty one would withdraw everything (APISYNC-014).
+    if (fields.text("kind").empty() && !has_items_) {
+        return fail(Errc::Corrupt, "list: has neither a kind nor items");
     }
     const JsonFields meta = fields.mapping("metadata");
     page_.resource_version = meta.text("resourceVersion");

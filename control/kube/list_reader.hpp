@@ -51,9 +51,10 @@ class ListReader {
     uint32_t depth_ = 0;  // in the envelope
     bool in_string_ = false;
     bool escaped_ = false;
-    bool in_items_ = false;  // at depth 2: in the list of items
-    std::string string_;     // the envelope's last string at depth 1, as written
-    std::string key_;        // the field at depth 1 whose value is being read
+    bool in_items_ = false;   // at depth 2: in the list of items
+    bool has_items_ = false;  // the key was there, be it null
+    std::string string_;      // the envelope's last string at depth 1, as written
+    std::string key_;         // the field at depth 1 whose value is being read
 };
 
 }  // namespace penstock::kube

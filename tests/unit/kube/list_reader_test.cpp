@@ -47,7 +47,7 @@ TEST(ListReader, ReadsAPageAndWhatFollowsIt_APISYNC002) {
 TEST(ListReader, TheLastPageIsSmall_APISYNC002) {
     for (const char* text : {R"({"kind":"NodeList","metadata":{"resourceVersion":"10"},"items":[]})",
                              R"({"kind":"NodeList","metadata":{"resourceVersion":"10","continue":""},"items":null})",
-                             R"({"metadata":{"resourceVersion":"10"}})"}) {
+                             R"({"kind":"NodeList","metadata":{"resourceVersion":"10"}})"}) {
         const auto page = read(text);
         ASSERT_TRUE(page.has_value()) << text;
         EXPECT_EQ(page->continue_token, "");
@@ -118,6 +118,8 @@ TEST(ListReader, WhatIsNoListIsAnError_APISYNC007) {
                              R"({"items":[[{}]]})",
                              R"({"kind":"Status","code":500})",
                              R"({"kind":"PodList"})",
+                             R"({})",
+                             R"({"metadata":{"resourceVersion":"9"}})",
                              R"({"kind":7,"items":[]})",
                              R"({"metadata":{"resourceVersion":7},"items":[]})",
                              R"({"it\u0065ms":[{"metadata":{"name":"a"}}]})"}) {
