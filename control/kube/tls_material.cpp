@@ -6,22 +6,16 @@
 #include <openssl/x509.h>
 
 #include <climits>
-#include <memory>
+
+#include "control/kube/openssl_handles.hpp"
 
 namespace penstock::kube {
 namespace {
 
-template <auto Free>
-struct Freed {
-    void operator()(auto* thing) const { Free(thing); }
-};
-using Bio = std::unique_ptr<BIO, Freed<BIO_free_all>>;
-using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-
-Bio reading(const std::string& pem) {
-    return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-}
+using openssl::Bio;
+using openssl::Certificate;
+using openssl::Key;
+using openssl::reading;
 
 // An encrypted key asks for its password here; there is nobody to answer, and without a call-back OpenSSL would ask the terminal.
 int no_password(char*, int, int, void* asked) {

@@ -26,7 +26,6 @@ namespace penstock::route {
 // An answer, or the tree that holds the answers.
 class TreeRef {
  public:
-    static constexpr uint32_t kAnswersMax = uint32_t{1} << 31;
     static constexpr uint32_t kNodesMax = uint32_t{1} << 27;
 
     constexpr TreeRef() = default;

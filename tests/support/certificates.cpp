@@ -9,19 +9,16 @@
 
 #include <atomic>
 
+#include "control/kube/openssl_handles.hpp"
 #include "dataplane/base/check.hpp"
 
 namespace penstock::test {
 namespace {
 
-template <auto Free>
-struct Freed {
-    void operator()(auto* thing) const { Free(thing); }
-};
-using Bio = std::unique_ptr<BIO, Freed<BIO_free_all>>;
-using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
+using openssl::Bio;
+using openssl::Certificate;
+using openssl::Extension;
+using openssl::Key;
 
 constexpr long kHour = 3600;
 

@@ -4,23 +4,17 @@
 
 #include <array>
 
+#include "control/kube/openssl_handles.hpp"
 #include "dataplane/base/check.hpp"
 #include "tests/support/fake_api_server.hpp"
 
 namespace penstock::test {
 namespace {
 
-template <auto Free>
-struct Freed {
-    void operator()(auto* thing) const { Free(thing); }
-};
-using Bio = std::unique_ptr<BIO, Freed<BIO_free_all>>;
-using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-
-Bio reading(const std::string& pem) {
-    return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-}
+using openssl::Bio;
+using openssl::Certificate;
+using openssl::Key;
+using openssl::reading;
 
 int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* chosen_length, const unsigned char* offered, unsigned offered_length,
                     void* protocols) {
