@@ -50,7 +50,10 @@ class World:
         draw, name = self._random, f"svc-{number}"
         kind = draw.choice(("ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer"))
         declared = draw.sample(SERVICE_PORTS, draw.choice((1, 1, 2)))
-        ports = [{"name": f"p{port}", "port": port, "protocol": draw.choice(("TCP", "TCP", "UDP")), "targetPort": 9376} for port in declared]
+        protocols = [draw.choice(("TCP", "TCP", "UDP")) for _ in declared]
+        if self._version < (1, 26):
+            protocols = protocols[:1] * len(declared)  # a LoadBalancer of several protocols came late
+        ports = [{"name": f"p{port}", "port": port, "protocol": protocol, "targetPort": 9376} for port, protocol in zip(declared, protocols)]
         spec = {"type": kind, "ports": ports}
         if kind == "ClusterIP" or self._maybe(0.3):
             spec["externalIPs"] = [f"80.11.12.{100 + number}"]
