@@ -12,7 +12,8 @@ namespace penstock::kube {
 // topology may name any (TOPO-006).
 [[nodiscard]] bool is_kept_label(ObjectKind kind, std::string_view key) noexcept;
 
-// Our own, and on a Service all other keys of the table (control/annotations/table.hpp).
+// Our own, and on a Service all other keys of the table (control/annotations/table.hpp); on Endpoints, whether they were
+// cut off (EP-015).
 [[nodiscard]] bool is_kept_annotation(ObjectKind kind, std::string_view key) noexcept;
 
 }  // namespace penstock::kube

@@ -110,28 +110,29 @@ InternedTexts read_hints(const Fields& hints, std::string_view key) {
     return names;
 }
 
-// v1beta1 carries the zone, and until 1.20 the node as well, only as topology labels (EP-016).
+// v1beta1 carries the zone, and until 1.20 the node as well, only as topology labels (EP-016); the other labels are kept as they are.
 template <FieldsLike Fields>
-void read_topology(const Fields& endpoint, Endpoint& result) {
-    std::string_view node_name;
-    std::string_view zone;
-    endpoint.each_entry("topology", [&](std::string_view key, std::string_view value) {
-        if (key == "kubernetes.io/hostname") {
-            node_name = value;
-        } else if (key == "topology.kubernetes.io/zone") {
-            zone = value;
+InternedTexts read_topology(const Fields& endpoint, Endpoint& result) {
+    std::map<std::string, std::string> labels;
+    endpoint.each_entry("topology",
+                        [&](std::string_view key, std::string_view value) { labels.insert_or_assign(std::string(key), value); });
+    const auto take_over = [&](const char* key, InternedText& field) {
+        if (const auto found = labels.find(key); field.empty() && found != labels.end()) {
+            field = found->second;
         }
-    });
-    if (result.node_name.empty()) {
-        result.node_name = node_name;
+    };
+    take_over("kubernetes.io/hostname", result.node_name);
+    take_over("topology.kubernetes.io/zone", result.zone);
+    std::vector<std::string> flat;
+    for (const auto& [key, value] : labels) {
+        flat.push_back(key);
+        flat.push_back(value);
     }
-    if (result.zone.empty()) {
-        result.zone = zone;
-    }
+    return flat;
 }
 
 template <FieldsLike Fields>
-Endpoint read_endpoint(const Fields& endpoint, bool beta) {
+Endpoint read_endpoint(const Fields& endpoint) {
     Endpoint result;
     std::optional<std::string_view> address;
     endpoint.each_text("addresses", [&](std::string_view text) { address = address.value_or(text); });  // EP-005
@@ -147,9 +148,6 @@ Endpoint read_endpoint(const Fields& endpoint, bool beta) {
     const Fields hints = endpoint.mapping("hints");
     result.hints_for_zones = read_hints(hints, "forZones");
     result.hints_for_nodes = read_hints(hints, "forNodes");
-    if (beta) {
-        read_topology(endpoint, result);
-    }
     return result;
 }
 
@@ -200,6 +198,7 @@ Service read_service(const Fields& object, const ObjectName& name, Writer writer
     service.health_check_node_port = spec.integer("healthCheckNodePort").value_or(0);
     service.publish_not_ready_addresses = spec.boolean("publishNotReadyAddresses").value_or(false);
     service.external_name = spec.text("externalName");
+    service.topology_keys = schema::texts(spec, "topologyKeys");
     object.mapping("status").mapping("loadBalancer").each_mapping("ingress", [&](const Fields& ingress) {
         service.ingress.push_back(schema::read_ingress(ingress));
     });
@@ -211,7 +210,18 @@ template <FieldsLike Fields>
 EndpointSlice read_slice(const Fields& object, const ObjectName& name, bool beta) {
     EndpointSlice slice{.meta = schema::read_meta(object, ObjectKind::EndpointSlice, name),
                         .address_type = std::string(object.text("addressType"))};
-    object.each_mapping("endpoints", [&](const Fields& endpoint) { slice.endpoints.push_back(schema::read_endpoint(endpoint, beta)); });
+    bool any_topology = false;
+    object.each_mapping("endpoints", [&](const Fields& endpoint) {
+        slice.endpoints.push_back(schema::read_endpoint(endpoint));
+        if (beta) {
+            slice.topology.push_back(schema::read_topology(endpoint, slice.endpoints.back()));
+            any_topology |= !slice.topology.back().empty();
+        }
+    });
+    if (!any_topology) {
+        slice.topology = {};
+    }
+    slice.topology.shrink_to_fit();
     slice.endpoints.shrink_to_fit();  // many are kept for long
     slice.ports = schema::read_endpoint_ports(object);
     return slice;
@@ -222,6 +232,7 @@ EndpointSlice read_slice(const Fields& object, const ObjectName& name, bool beta
 template <FieldsLike Fields>
 std::vector<EndpointSlice> read_endpoints(const Fields& object, const ObjectName& name) {
     std::vector<EndpointSlice> slices;
+    const ObjectMeta meta = schema::read_meta(object, ObjectKind::Endpoints, name);
     size_t subset_index = 0;
     object.each_mapping("subsets", [&](const Fields& subset) {
         EndpointSlice by_family[2];
@@ -246,6 +257,8 @@ std::vector<EndpointSlice> read_endpoints(const Fields& object, const ObjectName
             slice.meta.namespace_name = name.namespace_name;
             slice.meta.name = name.name + "-" + std::to_string(subset_index) + (v6 ? "-ipv6" : "-ipv4");
             slice.meta.labels.emplace("kubernetes.io/service-name", name.name);
+            slice.meta.annotations = meta.annotations;
+            slice.from_endpoints = true;
             slice.address_type = v6 ? "IPv6" : "IPv4";
             slice.endpoints.shrink_to_fit();
             slice.ports = ports;

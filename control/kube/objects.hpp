@@ -72,6 +72,7 @@ struct Service {
     int64_t health_check_node_port = 0;
     bool publish_not_ready_addresses = false;
     std::string external_name;
+    std::vector<std::string> topology_keys;    // until 1.21 (TOPO-002)
     std::vector<LoadBalancerIngress> ingress;  // status.loadBalancer.ingress
     bool operator==(const Service&) const = default;
 };
@@ -103,6 +104,10 @@ struct EndpointSlice {
     std::string address_type;  // "IPv4", "IPv6", "FQDN", ...
     std::vector<Endpoint> endpoints;
     std::vector<EndpointPort> ports;
+    // v1beta1 alone: key, value, key, value of each endpoint's `topology`, sorted by key; one for each of `endpoints`, or none at all where
+    // no endpoint has any (EP-016). Here, so that endpoints of v1 need not carry it.
+    std::vector<InternedTexts> topology;
+    bool from_endpoints = false;  // was a subset of core Endpoints (EP-015)
     bool operator==(const EndpointSlice&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #include "control/semantics/endpoint_selection.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -8,6 +9,7 @@
 #include "control/semantics/address_rules.hpp"
 #include "control/semantics/service_port.hpp"
 #include "control/semantics/text.hpp"
+#include "control/semantics/topology.hpp"
 
 namespace penstock::semantics {
 namespace {
@@ -55,10 +57,38 @@ std::optional<IpAddr> address_of(const kube::Endpoint& endpoint, IpFamily family
     return *address;
 }
 
-Candidates of_readiness(const Candidates& candidates, Readiness readiness) {
-    Candidates chosen;
-    std::ranges::copy_if(candidates, std::back_inserter(chosen), [readiness](const Candidate& one) { return one.readiness == readiness; });
-    return chosen;
+constexpr const char* kWeight = "penstock.io/weight";
+
+std::optional<uint16_t> weight_in(std::string_view text) noexcept {
+    uint16_t weight = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(weight) : std::nullopt;
+}
+
+// EP-018. Blank is not set (ANN-G2).
+std::optional<uint16_t> weight_of(const NamedSlice& slice, Notices& notices) {
+    const kube::ObjectMeta& meta = slice.slice->meta;
+    const auto found = meta.annotations.find(kWeight);
+    const std::string_view text = found == meta.annotations.end() ? std::string_view() : trimmed(found->second);
+    if (text.empty()) {
+        return std::nullopt;
+    }
+    const auto weight = weight_in(text);
+    if (!weight) {
+        notices.warn(reason::kInvalidAnnotation, in_slice(slice) + kWeight + ": " + quoted(text) +
+                                                     " is not in 0-65535; its endpoints weigh what they would without it");
+    }
+    return weight;
+}
+
+void keep_ready_before_terminating(Selection& selection) {
+    if (std::ranges::find(selection.left, Readiness::Ready, &Candidate::readiness) != selection.left.end()) {
+        selection.keep_if(model::Exclusion::Terminating, [](const Candidate& one) { return one.readiness == Readiness::Ready; });
+    }
+}
+
+void keep_usable(Selection& selection) {
+    selection.keep_if(model::Exclusion::NotReady, [](const Candidate& one) { return one.readiness != Readiness::Unusable; });
 }
 
 }  // namespace
@@ -74,9 +104,15 @@ Candidates merged_endpoints(std::span<const NamedSlice> slices, const std::strin
         if (!port) {
             continue;
         }
+        const auto weight = weight_of(slice, notices);
         for (const kube::Endpoint& endpoint : slice.slice->endpoints) {
             if (const auto address = address_of(endpoint, family, slice, notices)) {
-                merged.push_back({.address = *address, .port = *port, .readiness = readiness_of(endpoint), .endpoint = &endpoint});
+                merged.push_back({.address = *address,
+                                  .port = *port,
+                                  .readiness = readiness_of(endpoint),
+                                  .weight = weight,
+                                  .endpoint = &endpoint,
+                                  .slice = slice.slice.get()});
             }
         }
     }
@@ -89,8 +125,8 @@ Candidates merged_endpoints(std::span<const NamedSlice> slices, const std::strin
     return merged;
 }
 
-void drop_forbidden(Candidates& candidates, const AddressCount& cluster_ips, const FrontendOwners& owners, Notices& notices) {
-    std::erase_if(candidates, [&](const Candidate& candidate) {
+void drop_forbidden(Selection& selection, const AddressCount& cluster_ips, const FrontendOwners& owners, Notices& notices) {
+    selection.keep_if(model::Exclusion::ForbiddenAddress, [&](const Candidate& candidate) {
         std::string_view why = unfit_as_endpoint(candidate.address);
         if (why.empty() && cluster_ips.contains(candidate.address)) {
             why = "the ClusterIP of a Service";
@@ -98,27 +134,44 @@ void drop_forbidden(Candidates& candidates, const AddressCount& cluster_ips, con
         if (why.empty() && owners.owns_vip(candidate.address)) {
             why = "a LoadBalancer or external IP of this gateway";
         }
-        if (why.empty()) {
-            return false;
+        if (!why.empty()) {
+            notices.warn(reason::kInvalidEndpointAddress,
+                         "endpoint " + candidate.address.to_string() + " is " + std::string(why) + " and is skipped");
         }
-        notices.warn(reason::kInvalidEndpointAddress,
-                     "endpoint " + candidate.address.to_string() + " is " + std::string(why) + " and is skipped");
-        return true;
+        return why.empty();
     });
 }
 
-Candidates cluster_set(const Candidates& candidates) {
-    Candidates ready = of_readiness(candidates, Readiness::Ready);
-    return ready.empty() ? of_readiness(candidates, Readiness::Terminating) : ready;
+void select_nodes(Selection& selection, const annotations::Selector& selector, const Nodes& nodes) {
+    selection.keep_if(model::Exclusion::NodeSelector, [&](const Candidate& candidate) {
+        const kube::Node* node = node_called(candidate.endpoint->node_name, nodes);
+        return node != nullptr && selector.matches(node->meta.labels);
+    });
 }
 
-Candidates local_set(const Candidates& candidates, const std::string& node_name) {
-    Candidates local;
-    if (!node_name.empty()) {
-        std::ranges::copy_if(candidates, std::back_inserter(local),
-                             [&](const Candidate& candidate) { return candidate.endpoint->node_name == node_name; });
+void weigh_by_node(Candidates& candidates, const std::string& label, const Nodes& nodes) {
+    for (Candidate& candidate : candidates) {
+        const auto text = label_of(node_called(candidate.endpoint->node_name, nodes), label);
+        if (text && !candidate.weight) {
+            candidate.weight = weight_in(*text);
+        }
     }
-    return cluster_set(local);
+}
+
+void select_cluster(Selection& selection) {
+    keep_usable(selection);
+    keep_ready_before_terminating(selection);
+}
+
+void select_local(Selection& selection, std::string_view node_name) {
+    keep_usable(selection);
+    selection.keep_if(model::Exclusion::NotLocal,
+                      [&](const Candidate& one) { return !node_name.empty() && one.endpoint->node_name == node_name; });
+    keep_ready_before_terminating(selection);
+}
+
+bool has_usable(const Candidates& candidates) {
+    return std::ranges::any_of(candidates, [](const Candidate& one) { return one.weight != 0; });
 }
 
 }  // namespace penstock::semantics

@@ -1,48 +1,30 @@
-// Which endpoints may receive a new flow, in the order of EP-020. Each step is a function from candidates to candidates, so that a step can
-// be put between two others, and shown alone when somebody asks where an endpoint went:
+// Which endpoints may receive a new flow, in the order of EP-020. Each step goes from a Selection to a Selection, so that a step can be put
+// between two others, and whoever asks where an endpoint went is told the step:
 //
 //   merged_endpoints      all slices of the Service, one family, one service port; one candidate for each (address, port)
 //   drop_forbidden        addresses that nothing may ever be forwarded to (EP-006)
-//   cluster_set           the ready ones, or else the terminating ones that still serve (EP-012)
-//   local_set             the same question asked of this node alone (EP-013)
+//   select_nodes          only on the nodes that the Service wants (ANN-14)
+//   select_cluster        the ready ones, or else the terminating ones that still serve (EP-012)
+//   select_local          the same question asked of this node alone (EP-013)
+//   select_by_keys/hints  near before far (topology.hpp)
 //
-// What each policy makes of the sets is traffic_policy.hpp's business; health, weight, affinity and the scheduler come after.
+// What each policy makes of the steps is traffic_policy.hpp's business; health, weight, affinity and the scheduler are the gateway's.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "control/annotations/selector.hpp"
 #include "control/semantics/address_count.hpp"
 #include "control/semantics/conflicts.hpp"
 #include "control/semantics/notices.hpp"
+#include "control/semantics/selection.hpp"
 #include "control/semantics/slices.hpp"
+#include "control/semantics/surroundings.hpp"
 
 namespace penstock::semantics {
-
-// What an endpoint's conditions come to; the better one first (EP-004).
-enum class Readiness : uint8_t {
-    Ready,        // the normal set, whatever `terminating` says (EP-011)
-    Terminating,  // not ready, but serving and terminating: used where nobody is ready
-    Unusable,
-};
-
-// EP-010: what is not said counts as ready and serving, and not as terminating.
-[[nodiscard]] constexpr Readiness readiness_of(const kube::Endpoint& endpoint) noexcept {
-    if (endpoint.ready.value_or(true)) {
-        return Readiness::Ready;
-    }
-    return endpoint.serving.value_or(true) && endpoint.terminating.value_or(false) ? Readiness::Terminating : Readiness::Unusable;
-}
-
-struct Candidate {
-    IpAddr address;
-    L4Port port = 0;
-    Readiness readiness = Readiness::Ready;
-    const kube::Endpoint* endpoint = nullptr;  // nodeName, zone and hints; borrowed from the object set
-};
-using Candidates = std::vector<Candidate>;
 
 // The union over `slices` of one family whose ports contain (port_name, protocol), each endpoint with its own slice's port number (EP-003).
 // Sorted by (address, port) and unique; of duplicates the best by readiness, then by slice name, is kept (EP-004). What cannot be read is
@@ -51,12 +33,21 @@ using Candidates = std::vector<Candidate>;
                                           IpFamily family, Notices& notices);
 
 // Takes out what EP-006 forbids: by what the address is, because it is a ClusterIP, or because a frontend of Penstock's own is there.
-void drop_forbidden(Candidates& candidates, const AddressCount& cluster_ips, const FrontendOwners& owners, Notices& notices);
+void drop_forbidden(Selection& selection, const AddressCount& cluster_ips, const FrontendOwners& owners, Notices& notices);
+
+// Those whose Node is known and matches (ANN-14).
+void select_nodes(Selection& selection, const annotations::Selector& selector, const Nodes& nodes);
+
+// ANN-27, for those that their slice does not weigh. A label that is no number in 0-65535 is none: weight 1.
+void weigh_by_node(Candidates& candidates, const std::string& label, const Nodes& nodes);
 
 // EP-011, EP-012.
-[[nodiscard]] Candidates cluster_set(const Candidates& candidates);
+void select_cluster(Selection& selection);
 
 // EP-013. Local are the endpoints whose nodeName is `node_name`, exactly; an endpoint without one is nowhere, and "" is nobody's name.
-[[nodiscard]] Candidates local_set(const Candidates& candidates, const std::string& node_name);
+void select_local(Selection& selection, std::string_view node_name);
+
+// Whether a new flow could go to one of them: with nothing but weight 0 it cannot (EP-018).
+[[nodiscard]] bool has_usable(const Candidates& candidates);
 
 }  // namespace penstock::semantics

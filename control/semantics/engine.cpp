@@ -6,13 +6,14 @@
 
 #include "control/semantics/node_ports.hpp"
 #include "control/semantics/standing.hpp"
+#include "control/semantics/topology.hpp"
 
 namespace penstock::semantics {
 namespace {
 
-// Whether no Service could be judged differently for `b` than for `a`: of an identity, semantics reads these two.
+// Whether no Service could be judged differently for `b` than for `a`: of an identity, semantics reads these.
 bool reads_alike(const model::GatewayIdentity& a, const model::GatewayIdentity& b) {
-    return a.mode == b.mode && a.node_name == b.node_name;
+    return a.mode == b.mode && a.node_name == b.node_name && a.labels == b.labels;
 }
 
 // Remembers `object`, or forgets it where it is null; what was remembered before.
@@ -116,9 +117,14 @@ void Engine::take_in_node(const std::string& name, const kube::NodePtr& node, St
     if (name == gateway_->node_name) {
         environment_due_ |= !both || old->addresses != node->addresses;
     }
+    if (!both || old->meta.labels != node->meta.labels) {
+        node_labels_changed_ = true;
+        origin_moved_ |= name == gateway_->node_name && label_of(old.get(), kZoneLabel) != label_of(node.get(), kZoneLabel);
+    }
     if (both && old->pod_cidrs == node->pod_cidrs) {
         return;
     }
+    const bool pod_cidrs_known = !facts_.pod_cidrs.empty();
     std::vector<ObjectNotice> notices_before;
     std::vector<ObjectNotice> notices_now;
     for (const Prefix& cidr : old ? pod_cidrs_of(name, *old, notices_before) : std::vector<Prefix>()) {
@@ -129,6 +135,7 @@ void Engine::take_in_node(const std::string& name, const kube::NodePtr& node, St
         facts_.pod_cidrs.add(cidr);
         pod_cidrs_changed_ = true;
     }
+    pod_cidrs_known_changed_ |= pod_cidrs_known == facts_.pod_cidrs.empty();
     sort_unique(notices_before);
     sort_unique(notices_now);
     tell_difference(notices_before, notices_now, step);
@@ -229,7 +236,7 @@ void Engine::make_plans() {
     if (std::ranges::none_of(due_, [](const Record* record) { return record->due == Due::Plan; })) {
         return;
     }
-    const Surroundings around{.gateway = *gateway_, .policy = policy_, .facts = facts_};
+    const Surroundings around{.gateway = *gateway_, .policy = policy_, .facts = facts_, .nodes = objects_.nodes};
     const ExternalIpRights rights(facts_, policy_);
     for (Record* record : due_) {
         if (record->due != Due::Plan) {
@@ -252,6 +259,14 @@ void Engine::make_decisions(Step& step) {
     for (const IpAddr& address : owners_.take_changed_vips()) {
         endpoint_users_.each_at(address, decide_again);
     }
+    const bool all = std::exchange(origin_moved_, false) | std::exchange(pod_cidrs_known_changed_, false);
+    if (std::exchange(node_labels_changed_, false) | all) {
+        for (auto& [name, record] : records_) {
+            if (all || reads_node_labels(record.plan, record.slices)) {
+                mark(record, Due::Decision);
+            }
+        }
+    }
     std::ranges::sort(due_, {}, [](const Record* record) -> const kube::ObjectName& { return *record->name; });
     for (Record* record : std::exchange(due_, {})) {
         decide(*record, step);
@@ -263,7 +278,7 @@ void Engine::make_decisions(Step& step) {
 }
 
 void Engine::decide(Record& record, Step& step) {
-    const Surroundings around{.gateway = *gateway_, .policy = policy_, .facts = facts_};
+    const Surroundings around{.gateway = *gateway_, .policy = policy_, .facts = facts_, .nodes = objects_.nodes};
     std::vector<model::Service> decided = decide_service(record.plan, owners_, record.slices, around);
 
     std::vector<ObjectNotice> notices;

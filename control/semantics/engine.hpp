@@ -105,6 +105,9 @@ class Engine {
     std::vector<Record*> due_;
     std::vector<IpAddr> changed_cluster_ips_;
     bool pod_cidrs_changed_ = false;
+    bool pod_cidrs_known_changed_ = false;  // they were, or are, none
+    bool node_labels_changed_ = false;
+    bool origin_moved_ = false;  // the gateway's own Node is in another zone: hints mean something else
     bool environment_due_ = false;
 
     Services desired_;

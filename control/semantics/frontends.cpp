@@ -15,10 +15,20 @@ AskedAddresses asked_addresses_of(const kube::Service& service, ServiceType type
     }
     asked.external = external_ips_of(service, families, rights, notices);
     asked.any_named |= !service.external_ips.empty();
-    // An address named in both ways is served as a LoadBalancer IP: of the two only that one is filtered, so it is the stricter (SVC-019).
-    std::erase_if(asked.external, [&](const IpAddr& address) {
+    const auto is_load_balancer = [&](const IpAddr& address) {
         return std::ranges::find(asked.load_balancer, address, &LoadBalancerAddress::address) != asked.load_balancer.end();
-    });
+    };
+    // An address named in both ways is served as a LoadBalancer IP: of the two only that one is filtered, so it is the stricter (SVC-019).
+    std::erase_if(asked.external, is_load_balancer);
+    if (policy.serve_cluster_ips) {
+        for (const IpAddr& address : cluster_ips_of(service)) {
+            // A LoadBalancer IP that is the ClusterIP, too, is filtered, so it is the stricter of the two.
+            if (families.has(address.family()) && !is_load_balancer(address)) {
+                asked.cluster.push_back(address);
+            }
+        }
+        asked.any_named |= !asked.cluster.empty();
+    }
     const bool has_node_ports = type == ServiceType::NodePort || type == ServiceType::LoadBalancer;
     if (has_node_ports && gateway.mode == model::GatewayMode::Node) {
         asked.node_port_families = families;
@@ -30,6 +40,11 @@ AskedAddresses asked_addresses_of(const kube::Service& service, ServiceType type
 std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port, const AskedAddresses& addresses, const SourceRanges& ranges,
                                               const Policy& policy) {
     std::vector<AskedFrontend> asked;
+    for (const IpAddr& address : addresses.cluster) {
+        asked.push_back({.cls = lb::FrontendClass::ClusterIp,
+                         .family = address.family(),
+                         .tuple = {.address = address, .port = port.port, .protocol = port.protocol}});
+    }
     for (const LoadBalancerAddress& entry : addresses.load_balancer) {
         if (std::ranges::find(entry.closed, std::pair{port.port, port.protocol}) != entry.closed.end()) {
             continue;

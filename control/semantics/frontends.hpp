@@ -1,5 +1,5 @@
 // The frontends that a Service asks for, before it is known who else asks for the same (SVC-001): LoadBalancer IPs and external IPs on each
-// service port, NodePorts on the set of the gateway's own addresses.
+// service port, NodePorts on the set of the gateway's own addresses, ClusterIPs where the operator wants them served here.
 #pragma once
 
 #include <vector>
@@ -22,10 +22,11 @@ struct AskedFrontend {
 
 // What all ports of a Service have in common.
 struct AskedAddresses {
+    std::vector<IpAddr> cluster;  // SVC-013: only where they are served; none that is in load_balancer as well
     std::vector<LoadBalancerAddress> load_balancer;
     std::vector<IpAddr> external;  // none that is in load_balancer as well (SVC-019)
     Families node_port_families;   // none where NodePorts are not opened
-    // The object names something for the outside, served or refused: somebody will ask what became of it.
+    // The object names something that this gateway may serve, served or refused: somebody will ask what became of it.
     bool any_named = false;
 };
 

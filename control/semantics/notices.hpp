@@ -33,6 +33,11 @@ inline constexpr std::string_view kUnknownValue = "UnknownValue";               
 inline constexpr std::string_view kNotServed = "NotServed";                            // SVC-002, SVC-003: asks for frontends, gets none
 inline constexpr std::string_view kInvalidPodCidr = "InvalidPodCIDR";                  // XIP-006 reads a Node
 inline constexpr std::string_view kInvalidNodeAddress = "InvalidNodeAddress";          // NODEPORT-002 reads a Node
+inline constexpr std::string_view kInvalidTopologyKeys = "InvalidTopologyKeys";        // TOPO-005
+inline constexpr std::string_view kTopologyKeysIgnored = "TopologyKeysIgnored";        // TOPO-007
+inline constexpr std::string_view kInvalidAffinityTimeout = "InvalidAffinityTimeout";  // AFF-003
+inline constexpr std::string_view kSourceIpNotPreserved = "SourceIPNotPreserved";      // ETP-004
+inline constexpr std::string_view kEndpointsTruncated = "EndpointsTruncated";          // EP-015
 inline constexpr std::string_view kNodeNotFound = "NodeNotFound";                      // NODEPORT-002 finds no Node
 }  // namespace reason
 

@@ -21,6 +21,7 @@ class PrefixSet {
     void add(const Prefix& prefix);
     // One that was added.
     void remove(const Prefix& prefix);
+    [[nodiscard]] bool empty() const noexcept { return networks_.empty(); }
     // The longest member that contains `address`.
     [[nodiscard]] std::optional<Prefix> longest_match(const IpAddr& address) const;
 

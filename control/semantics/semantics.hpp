@@ -26,6 +26,10 @@ struct Policy {
     bool node_port_primary_only = false;
     bool source_ranges_compat_kube_proxy = false;  // SRC-003
     bool refuse_unsupported_annotations = false;   // ANN-G4: LoadBalancer IPs of a Service that asks for what we cannot do are withheld
+    bool serve_cluster_ips = false;                // SVC-013
+    bool masquerade_all = false;                   // NAT-004: Pods' addresses are translated as well
+    bool symmetric_return = true;                  // ETP-004: endpoints answer through the gateway whatever the client's address
+    bool topology_no_match_drops = false;          // TOPO-004: silence instead of a rejection
     bool operator==(const Policy&) const = default;
 };
 

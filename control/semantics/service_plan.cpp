@@ -1,9 +1,13 @@
 #include "control/semantics/service_plan.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <tuple>
 
+#include "control/semantics/affinity.hpp"
+#include "control/semantics/text.hpp"
+#include "control/semantics/topology.hpp"
 #include "control/semantics/traffic_policy.hpp"
 
 namespace penstock::semantics {
@@ -42,14 +46,82 @@ std::vector<model::Frontend> owned_frontends(const ServicePlan& plan, size_t por
                          .address = node_port ? IpAddr() : asked.tuple.address,
                          .family = asked.family,
                          .port = asked.tuple.port,
-                         // IPv4's set comes first where the Service has that family.
-                         .set = static_cast<uint8_t>(asked.family == IpFamily::V6 && plan.families.v4 ? 1 : 0),
                          .filtered = asked.filtered});
     }
     std::ranges::sort(owned, {}, [](const model::Frontend& frontend) {
         return std::tuple(frontend.cls, frontend.family, frontend.address, frontend.port);
     });
     return owned;
+}
+
+// Which sets the frontends of one family and origin point at.
+struct SetUse {
+    uint8_t set = 0;
+    std::optional<uint8_t> inside_set;
+};
+
+// Equal sets are there once.
+uint8_t index_of(model::BackendSet set, std::vector<model::BackendSet>& sets) {
+    const auto known = std::ranges::find(sets, set);
+    const auto index = static_cast<uint8_t>(known - sets.begin());
+    if (known == sets.end()) {
+        sets.push_back(std::move(set));
+    }
+    return index;
+}
+
+std::optional<uint8_t> index_of(std::optional<model::BackendSet> set, std::vector<model::BackendSet>& sets) {
+    return set ? std::optional(index_of(std::move(*set), sets)) : std::nullopt;
+}
+
+bool is_cluster_ip(const model::Frontend& frontend) {
+    return frontend.cls == lb::FrontendClass::ClusterIp;
+}
+
+// Fills the sets of a service port from the candidates of each family that the Service has, and tells each frontend which is its own. Sets
+// that no frontend asks for are not made, but for the first.
+void lay_sets(const std::map<IpFamily, Selection>& candidates, const PolicyRules& rules, model::Service& service) {
+    std::map<IpFamily, SetUse> external;
+    for (const auto& [family, selection] : candidates) {
+        external[family].set = index_of(FamilySets(selection, family, rules).external(), service.sets);
+    }
+    for (const auto& [family, selection] : candidates) {
+        const FamilySets made(selection, family, rules);
+        const auto has_frontends = [&, family = family](bool cluster_ips) {
+            return std::ranges::any_of(service.frontends, [&](const model::Frontend& frontend) {
+                return frontend.family == family && is_cluster_ip(frontend) == cluster_ips;
+            });
+        };
+        if (has_frontends(false)) {
+            external[family].inside_set = index_of(made.external_inside(), service.sets);
+        }
+        SetUse internal;
+        if (has_frontends(true)) {
+            internal.set = index_of(made.internal(), service.sets);
+            internal.inside_set = index_of(made.internal_inside(), service.sets);
+        }
+        for (model::Frontend& frontend : service.frontends) {
+            if (frontend.family == family) {
+                const SetUse& use = is_cluster_ip(frontend) ? internal : external[family];
+                frontend.set = use.set;
+                frontend.inside_set = use.inside_set;
+            }
+        }
+    }
+}
+
+// Steps 1 to 3 of EP-020.
+Selection candidates_of(const ServicePlan& plan, const ServicePort& port, IpFamily family, const FrontendOwners& owners,
+                        const ServiceSlices& slices, const Surroundings& around, Notices& notices) {
+    Selection selection{.left = merged_endpoints(slices, port.name, port.protocol, family, notices), .excluded = {}};
+    drop_forbidden(selection, around.facts.cluster_ips, owners, notices);
+    if (plan.settings.node_selector) {
+        select_nodes(selection, *plan.settings.node_selector, around.nodes);
+    }
+    if (!plan.settings.node_weight_label.empty()) {
+        weigh_by_node(selection.left, std::string(plan.settings.node_weight_label), around.nodes);
+    }
+    return selection;
 }
 
 }  // namespace
@@ -79,6 +151,8 @@ ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& o
     plan.families = families_of(service, plan.notices);
     plan.ranges = source_ranges_of(service, type, plan.notices);
     plan.settings = settings_of(service.meta.annotations, around.policy, plan.notices);
+    plan.topology_keys = topology_keys_of(service, plan.settings.topology_keys, plan.notices);
+    plan.affinity_timeout_s = affinity_timeout_of(service, plan.notices);
     AskedAddresses addresses = asked_addresses_of(service, type, plan.families, around.gateway, around.policy, rights, plan.notices);
     plan.concerns_gateway = addresses.any_named;
     if (plan.settings.withholds_load_balancer_ips) {
@@ -100,11 +174,20 @@ std::vector<Claim> claims_of(const ServicePlan& plan) {
                               .claimant = claimant(plan, lb::FrontendClass::ClusterIp, i)});
         }
         for (const AskedFrontend& asked : planned.frontends) {
+            if (asked.cls == lb::FrontendClass::ClusterIp) {
+                continue;  // laid above
+            }
             claims.push_back({.tuple = asked.tuple, .claimant = claimant(plan, asked.cls, i)});
         }
     }
     std::ranges::sort(claims);
     return claims;
+}
+
+bool reads_node_labels(const ServicePlan& plan, const ServiceSlices& slices) {
+    const AnnotationSettings& settings = plan.settings;
+    return plan.concerns_gateway && (!plan.topology_keys.empty() || settings.node_selector || !settings.node_weight_label.empty() ||
+                                     std::ranges::any_of(slices, [](const NamedSlice& one) { return one.slice->from_endpoints; }));
 }
 
 std::vector<model::Service> decide_service(const ServicePlan& plan, const FrontendOwners& owners, const ServiceSlices& slices,
@@ -117,13 +200,22 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
     plan.notices.append_to(of_service);
     std::vector<Notices> of_port(plan.ports.size());
     std::vector<std::vector<model::Frontend>> frontends;
-    bool has_frontends = false;
+    bool has_external = false;
+    bool has_internal = false;
     for (size_t i = 0; i < plan.ports.size(); ++i) {
         frontends.push_back(owned_frontends(plan, i, owners, of_port[i]));
-        has_frontends |= !frontends.back().empty();
+        for (const model::Frontend& frontend : frontends.back()) {
+            (is_cluster_ip(frontend) ? has_internal : has_external) = true;
+        }
     }
-    // Of a Service without frontends the policy is not even read (ETP-008).
-    const TrafficPolicy policy = has_frontends ? external_policy_of(*plan.object, of_service) : TrafficPolicy::Cluster;
+    // A policy without frontends that it is for is not even read (ETP-008, ETP-009).
+    const PolicyRules rules{.external = has_external ? external_policy_of(*plan.object, of_service) : TrafficPolicy::Cluster,
+                            .internal = has_internal ? internal_policy_of(*plan.object, of_service) : TrafficPolicy::Cluster,
+                            .topology_keys = plan.topology_keys,
+                            .no_endpoints = plan.settings.no_endpoints,
+                            .around = around};
+    tell_limits(rules, of_service);
+    tell_truncated(slices, of_service);
 
     for (size_t i = 0; i < plan.ports.size(); ++i) {
         const ServicePort& port = plan.ports[i].port;
@@ -132,19 +224,20 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
             .namespace_name = plan.name.namespace_name, .name = plan.name.name, .port_name = port.name, .protocol = port.protocol};
         service.service_port = port.port;
         service.scheduler = plan.settings.scheduler;
+        service.uid = printable(plan.object->meta.uid);
+        service.affinity_timeout_s = plan.affinity_timeout_s;
         service.frontends = std::move(frontends[i]);
         service.source_ranges = plan.ranges.allowed;
         service.idle_timeout_s = plan.settings.idle_timeout_s;
         service.drain_timeout_s = plan.settings.drain_timeout_s;
         service.probe = pod_probe_of(plan.settings);
+        std::map<IpFamily, Selection> candidates;
         for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
-            if (!plan.families.has(family)) {
-                continue;
+            if (plan.families.has(family)) {
+                candidates.emplace(family, candidates_of(plan, port, family, owners, slices, around, of_port[i]));
             }
-            Candidates candidates = merged_endpoints(slices, port.name, port.protocol, family, of_port[i]);
-            drop_forbidden(candidates, around.facts.cluster_ips, owners, of_port[i]);
-            service.sets.push_back(external_backend_set(candidates, family, policy, around.gateway, plan.settings.no_endpoints));
         }
+        lay_sets(candidates, rules, service);
         of_service.append_to(of_port[i]);
         service.notices = of_port[i].sorted();
         decided.push_back(std::move(service));

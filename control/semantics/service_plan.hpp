@@ -12,22 +12,16 @@
 
 #include "control/kube/changes.hpp"
 #include "control/semantics/annotations.hpp"
-#include "control/semantics/cluster_facts.hpp"
 #include "control/semantics/conflicts.hpp"
+#include "control/semantics/endpoint_selection.hpp"
 #include "control/semantics/frontends.hpp"
 #include "control/semantics/notices.hpp"
 #include "control/semantics/rights.hpp"
 #include "control/semantics/semantics.hpp"
 #include "control/semantics/slices.hpp"
+#include "control/semantics/surroundings.hpp"
 
 namespace penstock::semantics {
-
-// What is the same for all Services. Borrowed.
-struct Surroundings {
-    const model::GatewayIdentity& gateway;
-    const Policy& policy;
-    const ClusterFacts& facts;
-};
 
 struct PortPlan {
     ServicePort port;
@@ -42,7 +36,9 @@ struct ServicePlan {
     std::vector<PortPlan> ports;
     Families families;
     SourceRanges ranges;
-    AnnotationSettings settings;  // views into `object`
+    AnnotationSettings settings;             // views into `object`
+    std::vector<std::string> topology_keys;  // empty: no constraint
+    uint32_t affinity_timeout_s = 0;         // 0: none
     // Whether the gateway is to hear of it: the Service names something for the outside, even if all of it was refused.
     bool concerns_gateway = false;
     Notices notices;  // about the whole Service
@@ -54,6 +50,9 @@ struct ServicePlan {
 
 // Sorted.
 [[nodiscard]] std::vector<Claim> claims_of(const ServicePlan& plan);
+
+// Whether a decision reads labels of the endpoints' Nodes.
+[[nodiscard]] bool reads_node_labels(const ServicePlan& plan, const ServiceSlices& slices);
 
 // Sorted by key; empty where the Service does not concern the gateway. Their notices include the plan's.
 [[nodiscard]] std::vector<model::Service> decide_service(const ServicePlan& plan, const FrontendOwners& owners, const ServiceSlices& slices,

@@ -11,6 +11,7 @@ namespace penstock::semantics {
 namespace {
 
 constexpr const char* kServiceNameLabel = "kubernetes.io/service-name";
+constexpr const char* kOverCapacity = "endpoints.kubernetes.io/over-capacity";
 
 const std::string* service_name_in(const kube::EndpointSlice& slice) {
     const auto label = slice.meta.labels.find(kServiceNameLabel);
@@ -53,6 +54,18 @@ std::vector<ObjectNotice> notices_about(const kube::ObjectName& slice_name, cons
         }
     }
     return notices;
+}
+
+void tell_truncated(const ServiceSlices& slices, Notices& notices) {
+    for (const NamedSlice& one : slices) {
+        const auto& annotations = one.slice->meta.annotations;
+        const auto found = one.slice->from_endpoints ? annotations.find(kOverCapacity) : annotations.end();
+        if (found != annotations.end() && found->second == "truncated") {
+            notices.warn(reason::kEndpointsTruncated,
+                         "its Endpoints object is full, and endpoints are missing from it: follow EndpointSlices instead");
+            return;
+        }
+    }
 }
 
 void put(ServiceSlices& slices, const std::string& name, kube::EndpointSlicePtr slice) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "control/kube/changes.hpp"
+#include "control/semantics/notices.hpp"
 #include "control/semantics/semantics.hpp"
 
 namespace penstock::semantics {
@@ -24,6 +25,9 @@ struct NamedSlice {
 
 // Of one Service, in the order of their names; the smaller name settles ties between duplicates (EP-004).
 using ServiceSlices = std::vector<NamedSlice>;
+
+// EP-015: an Endpoints object holds no more than its controller wrote into it, and that says when it stopped. At most one notice.
+void tell_truncated(const ServiceSlices& slices, Notices& notices);
 
 // Puts `slice` in, in the place of one of the same name.
 void put(ServiceSlices& slices, const std::string& name, kube::EndpointSlicePtr slice);

@@ -1,45 +1,134 @@
 #include "control/semantics/traffic_policy.hpp"
 
+#include <algorithm>
+#include <tuple>
+
 #include "control/semantics/text.hpp"
+#include "control/semantics/topology.hpp"
 
 namespace penstock::semantics {
+namespace {
 
-TrafficPolicy external_policy_of(const kube::Service& service, Notices& notices) {
-    if (service.external_traffic_policy == "Local") {
+using lb::EmptyAction;
+using lb::SourceMode;
+
+TrafficPolicy policy_of(const std::string& value, const char* field, Notices& notices) {
+    if (value == "Local") {
         return TrafficPolicy::Local;
     }
-    if (service.external_traffic_policy != "Cluster") {
-        notices.warn(reason::kUnknownValue,
-                     "spec.externalTrafficPolicy " + quoted(service.external_traffic_policy) + " is not known; Cluster is used");
+    if (value != "Cluster") {
+        notices.warn(reason::kUnknownValue, "spec." + std::string(field) + " " + quoted(value) + " is not known; Cluster is used");
     }
     return TrafficPolicy::Cluster;
 }
 
-model::BackendSet external_backend_set(const Candidates& candidates, IpFamily family, TrafficPolicy policy,
-                                       const model::GatewayIdentity& gateway, lb::EmptyAction no_endpoints) {
-    model::BackendSet set;
-    set.family = family;
-    set.when_empty = no_endpoints;
-    Candidates chosen = cluster_set(candidates);
-    if (policy == TrafficPolicy::Local) {
-        set.source = lb::SourceMode::Keep;
-        // An external gateway is no node, so nothing is local to it and nothing is remote either (ETP-004).
-        if (gateway.mode == model::GatewayMode::Node) {
-            Candidates local = local_set(candidates, gateway.node_name);
-            // Somebody upstream may try another node, so silence is kinder than a reset (ETP-003).
-            if (local.empty() && !chosen.empty()) {
-                set.when_empty = lb::EmptyAction::DropNoLocal;
-            }
-            chosen = std::move(local);
-        }
+// An external gateway is no node, so nothing is local to it and nothing is remote either (ETP-004).
+bool is_node(const PolicyRules& rules) {
+    return rules.around.gateway.mode == model::GatewayMode::Node;
+}
+
+SourceMode external_source(const PolicyRules& rules) {
+    const bool kept = rules.external == TrafficPolicy::Local && (is_node(rules) || rules.around.policy.symmetric_return);
+    return kept ? SourceMode::Keep : SourceMode::Translate;
+}
+
+// For people. What Endpoints were converted from says no zone; their Nodes do (EP-015).
+InternedText zone_of(const Candidate& candidate, const Nodes& nodes) {
+    if (candidate.slice->from_endpoints) {
+        const auto zone = topology_of(candidate, kZoneLabel, nodes);
+        return zone ? printable_interned(InternedText(*zone), 253) : InternedText();
     }
-    set.endpoints.reserve(chosen.size());
-    for (const Candidate& candidate : chosen) {
+    return printable_interned(candidate.endpoint->zone, 253);
+}
+
+}  // namespace
+
+TrafficPolicy external_policy_of(const kube::Service& service, Notices& notices) {
+    return policy_of(service.external_traffic_policy, "externalTrafficPolicy", notices);
+}
+
+TrafficPolicy internal_policy_of(const kube::Service& service, Notices& notices) {
+    return policy_of(service.internal_traffic_policy, "internalTrafficPolicy", notices);
+}
+
+void tell_limits(const PolicyRules& rules, Notices& notices) {
+    if (rules.external != TrafficPolicy::Local) {
+        return;
+    }
+    if (external_source(rules) == SourceMode::Translate) {
+        notices.warn(reason::kSourceIpNotPreserved,
+                     "externalTrafficPolicy Local keeps the client's address only where endpoints answer through the gateway, and "
+                     "--symmetric-return=false says that they do not");
+    }
+    if (!rules.topology_keys.empty()) {
+        notices.warn(reason::kTopologyKeysIgnored, "externalTrafficPolicy Local decides for clients outside; topologyKeys do not");
+    }
+}
+
+model::BackendSet FamilySets::external() const {
+    return of_policy(rules_.external, external_source(rules_));
+}
+
+std::optional<model::BackendSet> FamilySets::external_inside() const {
+    const bool short_circuit = rules_.external == TrafficPolicy::Local && is_node(rules_) && !rules_.around.facts.pod_cidrs.empty();
+    return short_circuit ? std::optional(cluster(SourceMode::Keep)) : std::nullopt;
+}
+
+model::BackendSet FamilySets::internal() const {
+    return of_policy(rules_.internal, SourceMode::Translate);
+}
+
+std::optional<model::BackendSet> FamilySets::internal_inside() const {
+    const bool kept = !rules_.around.policy.masquerade_all && !rules_.around.facts.pod_cidrs.empty();
+    return kept ? std::optional(of_policy(rules_.internal, SourceMode::Keep)) : std::nullopt;
+}
+
+model::BackendSet FamilySets::of_policy(TrafficPolicy policy, SourceMode source) const {
+    return policy == TrafficPolicy::Local ? local(source) : cluster(source);
+}
+
+model::BackendSet FamilySets::cluster(SourceMode source) const {
+    Selection selection = candidates_;
+    select_cluster(selection);
+    const Origin origin = origin_of(rules_.around.gateway, rules_.around.nodes);
+    EmptyAction when_empty = rules_.no_endpoints;
+    if (!rules_.topology_keys.empty()) {
+        const bool any_anywhere = has_usable(selection.left);
+        select_by_keys(selection, rules_.topology_keys, origin, rules_.around.nodes);
+        if (any_anywhere && selection.left.empty() && rules_.around.policy.topology_no_match_drops) {
+            when_empty = EmptyAction::Drop;  // TOPO-004
+        }
+    } else if (!selection.left.empty() && selection.left.front().readiness == Readiness::Ready) {  // not in the fallback (EP-012)
+        select_by_hints(selection, origin);
+    }
+    return set_of(std::move(selection), source, when_empty);
+}
+
+model::BackendSet FamilySets::local(SourceMode source) const {
+    Selection everywhere = candidates_;
+    select_cluster(everywhere);
+    if (!is_node(rules_)) {
+        return set_of(std::move(everywhere), source, rules_.no_endpoints);
+    }
+    Selection here = candidates_;
+    select_local(here, rules_.around.gateway.node_name);
+    // Somebody upstream may try another node, so silence is kinder than a reset (ETP-003).
+    const bool only_elsewhere = !has_usable(here.left) && has_usable(everywhere.left);
+    return set_of(std::move(here), source, only_elsewhere ? EmptyAction::DropNoLocal : rules_.no_endpoints);
+}
+
+model::BackendSet FamilySets::set_of(Selection selection, SourceMode source, EmptyAction when_empty) const {
+    model::BackendSet set{.source = source, .when_empty = when_empty, .family = family_};
+    set.endpoints.reserve(selection.left.size());
+    for (const Candidate& candidate : selection.left) {
         set.endpoints.push_back({.address = candidate.address,
                                  .port = candidate.port,
+                                 .weight = candidate.weight.value_or(1),
                                  .node_name = printable_interned(candidate.endpoint->node_name, 253),
-                                 .zone = printable_interned(candidate.endpoint->zone, 253)});
+                                 .zone = zone_of(candidate, rules_.around.nodes)});
     }
+    set.excluded = std::move(selection.excluded);
+    std::ranges::sort(set.excluded, {}, [](const model::ExcludedEndpoint& one) { return std::tuple(one.address, one.port); });
     return set;
 }
 

@@ -42,7 +42,7 @@ Outcome from_scratch(const kube::Objects& objects, const model::GatewayIdentity&
         }
     }
     const ExternalIpRights rights(facts, policy);
-    const Surroundings around{.gateway = gateway, .policy = policy, .facts = facts};
+    const Surroundings around{.gateway = gateway, .policy = policy, .facts = facts, .nodes = objects.nodes};
     std::vector<ServicePlan> plans;
     FrontendOwners owners;
     for (const auto& [name, service] : objects.services) {

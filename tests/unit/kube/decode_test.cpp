@@ -298,10 +298,21 @@ TEST(Decode, TakesNodeAndZoneFromTopologyUnlessTheVersionIsV1_EP016) {
         EXPECT_EQ(read.endpoints[0].node_name, "edge-1");
         EXPECT_EQ(read.endpoints[0].zone, "z1");
         EXPECT_EQ(read.endpoints[1].node_name, "edge-2");
+        EXPECT_EQ(read.topology, (std::vector<InternedTexts>{{"kubernetes.io/hostname", "edge-1", "topology.kubernetes.io/region", "r",
+                                                              "topology.kubernetes.io/zone", "z1"},
+                                                             {"kubernetes.io/hostname", "other"}}));
         EXPECT_EQ(read.meta.labels, (std::map<std::string, std::string>{{"kubernetes.io/service-name", "web"}}));
     }
-    EXPECT_EQ(only<EndpointSlicePtr>(ObjectKind::EndpointSlice, R"({"apiVersion":"discovery.k8s.io/v1",)" + rest).endpoints[0].node_name,
-              "");
+    const auto v1 = only<EndpointSlicePtr>(ObjectKind::EndpointSlice, R"({"apiVersion":"discovery.k8s.io/v1",)" + rest);
+    EXPECT_EQ(v1.endpoints[0].node_name, "");
+    EXPECT_EQ(v1.topology, std::vector<InternedTexts>());
+}
+
+TEST(Decode, TopologyKeysOfAService_TOPO002) {
+    EXPECT_EQ(only<ServicePtr>(ObjectKind::Service, R"({"metadata":{"name":"s"},"spec":{"topologyKeys":["kubernetes.io/hostname","*"]}})")
+                  .topology_keys,
+              (std::vector<std::string>{"kubernetes.io/hostname", "*"}));
+    EXPECT_EQ(faults_of(ObjectKind::Service, R"({"metadata":{"name":"s"},"spec":{"topologyKeys":"*"}})").size(), 1U);
 }
 
 TEST(Decode, EndpointsBecomeASliceForEachSubsetAndFamily_EP015_EP014) {
@@ -325,12 +336,26 @@ TEST(Decode, EndpointsBecomeASliceForEachSubsetAndFamily_EP015_EP014) {
                                          .endpoints = {ready("10.0.0.1", "n1"),
                                                        ready("nonsense"),
                                                        {.address = "10.0.0.2", .ready = false, .serving = false, .terminating = false}},
-                                         .ports = ports}));
-    EXPECT_EQ(*slices[1],
-              (EndpointSlice{.meta = meta("web-0-ipv6"), .address_type = "IPv6", .endpoints = {ready("fd00::1")}, .ports = ports}));
-    EXPECT_EQ(*slices[2],
-              (EndpointSlice{
-                  .meta = meta("web-1-ipv4"), .address_type = "IPv4", .endpoints = {ready("10.0.0.3")}, .ports = {{"http", "TCP", 8080}}}));
+                                         .ports = ports,
+                                         .from_endpoints = true}));
+    EXPECT_EQ(
+        *slices[1],
+        (EndpointSlice{
+            .meta = meta("web-0-ipv6"), .address_type = "IPv6", .endpoints = {ready("fd00::1")}, .ports = ports, .from_endpoints = true}));
+    EXPECT_EQ(*slices[2], (EndpointSlice{.meta = meta("web-1-ipv4"),
+                                         .address_type = "IPv4",
+                                         .endpoints = {ready("10.0.0.3")},
+                                         .ports = {{"http", "TCP", 8080}},
+                                         .from_endpoints = true}));
+}
+
+TEST(Decode, EndpointsThatWereCutOffSaySo_EP015) {
+    const std::string rest = R"("subsets":[{"addresses":[{"ip":"10.0.0.1"}],"ports":[{"port":80}]}]})";
+    const DecodedObject cut =
+        decoded(ObjectKind::Endpoints,
+                R"({"metadata":{"name":"web","annotations":{"endpoints.kubernetes.io/over-capacity":"truncated","team":"a"}},)" + rest);
+    const auto slices = std::get<std::vector<EndpointSlicePtr>>(cut.object.value());
+    EXPECT_EQ(slices.at(0)->meta.annotations, (std::map<std::string, std::string>{{"endpoints.kubernetes.io/over-capacity", "truncated"}}));
 }
 
 TEST(Decode, ReadsNodesWithAllTheirLabels) {

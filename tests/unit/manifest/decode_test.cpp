@@ -150,6 +150,7 @@ TEST(Decode, TakesNodeAndZoneFromTopologyInV1beta1Only_EP001) {
     const auto beta = decode("apiVersion: discovery.k8s.io/v1beta1" + body, "f");
     EXPECT_EQ(only<kube::EndpointSlice>(beta).endpoints[0].node_name, "edge-1");
     EXPECT_EQ(only<kube::EndpointSlice>(beta).endpoints[0].zone, "z1");
+    EXPECT_EQ(only<kube::EndpointSlice>(beta).topology.size(), 1U);
     EXPECT_EQ(only<kube::EndpointSlice>(decode("apiVersion: discovery.k8s.io/v1" + body, "f")).endpoints[0].node_name, "");
 }
 

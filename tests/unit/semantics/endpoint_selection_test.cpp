@@ -346,16 +346,22 @@ TEST(Pipeline, TraceOfSurvivors_EP020) {
         return lines;
     };
     Notices notices;
-    Candidates candidates = merged_endpoints(slices, "", Protocol::Tcp, IpFamily::V4, notices);
-    EXPECT_EQ(shown(candidates), (Lines{"10.96.0.1", "10.244.0.1", "10.244.0.2", "10.244.0.3", "127.0.0.1"}));
+    Selection all{.left = merged_endpoints(slices, "", Protocol::Tcp, IpFamily::V4, notices), .excluded = {}};
+    EXPECT_EQ(shown(all.left), (Lines{"10.96.0.1", "10.244.0.1", "10.244.0.2", "10.244.0.3", "127.0.0.1"}));
     AddressCount cluster_ips;
     cluster_ips.add(ip("10.96.0.1"));
-    drop_forbidden(candidates, cluster_ips, FrontendOwners(), notices);
-    EXPECT_EQ(shown(candidates), (Lines{"10.244.0.1", "10.244.0.2", "10.244.0.3"}));
-    EXPECT_EQ(shown(cluster_set(candidates)), Lines{"10.244.0.1"});
-    EXPECT_EQ(shown(local_set(candidates, "edge-1")), Lines{"10.244.0.1"});
-    EXPECT_EQ(shown(local_set(candidates, "edge-2")), Lines{"10.244.0.3"});
-    EXPECT_EQ(shown(local_set(candidates, "")), Lines{});
+    drop_forbidden(all, cluster_ips, FrontendOwners(), notices);
+    EXPECT_EQ(shown(all.left), (Lines{"10.244.0.1", "10.244.0.2", "10.244.0.3"}));
+    const auto local_to = [&](const char* node) {
+        Selection local = all;
+        select_local(local, node);
+        return shown(local.left);
+    };
+    EXPECT_EQ(local_to("edge-1"), Lines{"10.244.0.1"});
+    EXPECT_EQ(local_to("edge-2"), Lines{"10.244.0.3"});
+    EXPECT_EQ(local_to(""), Lines{});
+    select_cluster(all);
+    EXPECT_EQ(shown(all.left), Lines{"10.244.0.1"});
 }
 
 }  // namespace

@@ -141,6 +141,39 @@ inline Lines endpoints(const Outcome& outcome, const std::string& key, size_t se
     return lines;
 }
 
+inline const char* word_for(model::Exclusion why) {
+    switch (why) {
+        case model::Exclusion::ForbiddenAddress:
+            return "forbidden";
+        case model::Exclusion::NodeSelector:
+            return "node selector";
+        case model::Exclusion::NotReady:
+            return "not ready";
+        case model::Exclusion::Terminating:
+            return "terminating";
+        case model::Exclusion::NotLocal:
+            return "not local";
+        case model::Exclusion::TopologyKeys:
+            return "topology keys";
+        case model::Exclusion::TopologyHints:
+            return "topology hints";
+    }
+    return "?";
+}
+
+// "10.244.0.1 not ready", with ", silent" behind where it does not serve; in order.
+inline Lines excluded(const Outcome& outcome, const std::string& key, size_t set = 0) {
+    const model::Service* service = find(outcome, key);
+    if (service == nullptr || service->sets.size() <= set) {
+        return {"no such service port or set"};
+    }
+    Lines lines;
+    for (const model::ExcludedEndpoint& one : service->sets[set].excluded) {
+        lines.push_back(one.address.to_string() + " " + word_for(one.why) + (one.serving ? "" : ", silent"));
+    }
+    return lines;
+}
+
 // "Service default/web InvalidPort", each once, sorted.
 inline Lines reasons(const Outcome& outcome) {
     Lines lines;
