@@ -13,6 +13,7 @@ namespace penstock::conn {
 
 enum class TcpAction : uint8_t {
     Pass,     // translate and forward; the state is `next`
+    End,      // the same, and with this packet the connection is no longer open (SCHED-003)
     Reset,    // answer with RSTs to both sides instead of forwarding
     Reopen,   // a new connection on an old tuple: drop the old entry and treat the packet as the first of a new one
     Invalid,  // drop (InvalidTcpFlags): no stack sends these flags, or none sends them in this state
@@ -46,6 +47,12 @@ inline constexpr uint8_t kTcpFlagClasses = 6;
     }
 }
 
+// Half-open or established: what schedulers that count open flows count. The table passes from such a state to the others by End alone, and
+// never back.
+[[nodiscard]] constexpr bool is_open(TcpState state) noexcept {
+    return state < TcpState::TimeWait;
+}
+
 // Only a packet of class Syn opens a connection (pipeline/admit.cpp).
 inline constexpr TcpState kTcpOpeningState = TcpState::SynSent;
 
@@ -53,6 +60,9 @@ namespace detail {
 // One cell spelt short, so that the table below can be read as one.
 consteval TcpStep to(TcpState next) {
     return {next, TcpAction::Pass};
+}
+consteval TcpStep end(TcpState next) {
+    return {next, TcpAction::End};
 }
 consteval TcpStep reset(TcpState state) {
     return {state, TcpAction::Reset};
@@ -75,19 +85,19 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions{{
     // with a RST, which ends that connection, and sends its SYN again (Linux since 2020 within two ticks). That SYN must leave by the same
     // SNAT port, which is clear now; a fresh one may be in TIME-WAIT too, and then the client waits for its retransmission timer.
     {{{to(SynSent),          invalid(SynSent),     invalid(SynSent),     invalid(SynSent),    to(SynSent), invalid(SynSent)},
-      {to(SynReceived),      to(SynReceived),      to(SynSent),          invalid(SynSent),     to(Closed), invalid(SynSent)}}},
+      {to(SynReceived),      to(SynReceived),      to(SynSent),          invalid(SynSent),    end(Closed), invalid(SynSent)}}},
     // SynReceived. SYN+ACK from the client: simultaneous open (RFC 9293, 3.5).
-    {{{to(SynReceived),      to(SynReceived),      to(Established),      to(FinForward),       to(Closed), invalid(SynReceived)},
-      {to(SynReceived),      to(SynReceived),      to(SynReceived),      to(FinReverse),       to(Closed), invalid(SynReceived)}}},
+    {{{to(SynReceived),      to(SynReceived),      to(Established),      to(FinForward),      end(Closed), invalid(SynReceived)},
+      {to(SynReceived),      to(SynReceived),      to(SynReceived),      to(FinReverse),      end(Closed), invalid(SynReceived)}}},
     // Established. SYN+ACK from the backend again: the client's ACK was lost behind us.
-    {{{to(Established),      invalid(Established), to(Established),      to(FinForward),       to(Closed), invalid(Established)},
-      {invalid(Established), to(Established),      to(Established),      to(FinReverse),       to(Closed), invalid(Established)}}},
+    {{{to(Established),      invalid(Established), to(Established),      to(FinForward),      end(Closed), invalid(Established)},
+      {invalid(Established), to(Established),      to(Established),      to(FinReverse),      end(Closed), invalid(Established)}}},
     // FinForward
-    {{{to(FinForward),       invalid(FinForward),  to(FinForward),       to(FinForward),       to(Closed), invalid(FinForward)},
-      {invalid(FinForward),  to(FinForward),       to(FinForward),       to(TimeWait),         to(Closed), invalid(FinForward)}}},
+    {{{to(FinForward),       invalid(FinForward),  to(FinForward),       to(FinForward),      end(Closed), invalid(FinForward)},
+      {invalid(FinForward),  to(FinForward),       to(FinForward),      end(TimeWait),        end(Closed), invalid(FinForward)}}},
     // FinReverse
-    {{{to(FinReverse),       invalid(FinReverse),  to(FinReverse),       to(TimeWait),         to(Closed), invalid(FinReverse)},
-      {invalid(FinReverse),  to(FinReverse),       to(FinReverse),       to(FinReverse),       to(Closed), invalid(FinReverse)}}},
+    {{{to(FinReverse),       invalid(FinReverse),  to(FinReverse),      end(TimeWait),        end(Closed), invalid(FinReverse)},
+      {invalid(FinReverse),  to(FinReverse),       to(FinReverse),       to(FinReverse),      end(Closed), invalid(FinReverse)}}},
     // TimeWait. A client may reuse its port at once (RFC 9293, 3.6.1); a fresh SNAT port keeps it clear of the backend's TIME-WAIT.
     {{{reopen(TimeWait),     invalid(TimeWait),    to(TimeWait),         to(TimeWait),         to(Closed), invalid(TimeWait)},
       {invalid(TimeWait),    to(TimeWait),         to(TimeWait),         to(TimeWait),         to(Closed), invalid(TimeWait)}}},
@@ -105,6 +115,24 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions{{
 [[nodiscard]] constexpr TcpStep step(TcpState state, Direction direction, packet::TcpFlags flags) noexcept {
     return detail::kTransitions[static_cast<size_t>(state)][static_cast<size_t>(direction)][static_cast<size_t>(classify(flags))];
 }
+
+namespace detail {
+// Whoever subtracts at End and at the removal of what is still open subtracts once.
+consteval bool end_is_where_open_ends() {
+    for (size_t state = 0; state < kTcpStates; ++state) {
+        for (const Row& row : kTransitions[state]) {
+            for (const TcpStep& cell : row) {
+                const bool leaves = is_open(static_cast<TcpState>(state)) && !is_open(cell.next);
+                if (leaves != (cell.action == TcpAction::End) || (!is_open(static_cast<TcpState>(state)) && is_open(cell.next))) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+static_assert(end_is_where_open_ends());
+}  // namespace detail
 
 [[nodiscard]] constexpr DatagramState step(DatagramState state, Direction direction) noexcept {
     static_assert(static_cast<uint8_t>(Direction::Reverse) == static_cast<uint8_t>(DatagramState::TwoWay));

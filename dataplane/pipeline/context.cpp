@@ -1,5 +1,7 @@
 #include "dataplane/pipeline/context.hpp"
 
+#include "dataplane/conn/tcp_state.hpp"
+
 namespace penstock::pipeline {
 
 void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
@@ -9,7 +11,11 @@ void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
         ctx.snat_ports.give_back({connection.snat_pool}, connection.destination_port(conn::Direction::Reverse));
     }
     ctx.counters.services[connection.service.value].connections.subtract(1);
-    ctx.counters.backends[connection.backend.value].connections.subtract(1);
+    stats::BackendCounters& backend = ctx.counters.backends[connection.backend.value];
+    backend.connections.subtract(1);
+    if (!connection.is_tcp() || conn::is_open(connection.tcp_state())) {
+        backend.open.subtract(1);  // else its end was counted with the packet that ended it (track.hpp)
+    }
     ctx.count()[stats::Counter::ClosedConnections].add(1);
 }
 

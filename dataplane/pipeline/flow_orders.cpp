@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/packet/reject.hpp"
 #include "dataplane/pipeline/burst.hpp"
 #include "dataplane/pipeline/context.hpp"
@@ -90,6 +91,9 @@ uint32_t end_some(WorkerContext& ctx, const conn::FlowOrder& order, uint32_t bud
                 if (ctx.own_segments.room() < 2 || !ctx.flow_orders.probing.take(ctx.now)) {
                     ctx.by_backend.walk_again_from(flows[i]);
                     return i;
+                }
+                if (const conn::Entry& entry = ctx.connections.at(flows[i]); conn::is_open(entry.tcp_state())) {
+                    ctx.counters.backends[entry.backend.value].open.subtract(1);
                 }
                 ctx.connections.set_state(flows[i], TcpState::Resetting, ctx.now_coarse);
                 probe(ctx, flows[i], kFirstProbe);

@@ -160,6 +160,12 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
     }
 }
 
+// The chosen backend does not get the flow after all.
+void drop_chosen(WorkerContext& ctx, Burst& burst, const Opening& opening, DropReason reason) noexcept {
+    ctx.counters.backends[opening.backend->id.value].open.subtract(1);
+    drop_counted(ctx, burst, opening.packet, opening.frontend, reason);
+}
+
 void count_opened(WorkerContext& ctx, const Burst& burst, const Opening& opening) noexcept {
     stats::ServiceCounters& counters = ctx.counters.services[opening.service->id.value];
     counters.new_flows.add(1);
@@ -194,6 +200,9 @@ bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     opening.frontend = frontend;
     opening.service = frontend->service;
     opening.backend = &admission.set->usable[lb::pick(*opening.service, *admission.set, forward, ctx.schedulers)];
+    // Now, not when the connection is there: the other flows of this burst are scheduled before that, and would all find the same backend
+    // the least loaded.
+    ctx.counters.backends[opening.backend->id.value].open.add(1);
     opening.keep_source = !nat::must_translate(admission.set->source == lb::SourceMode::Keep, forward.source, opening.backend->address);
     return true;
 }
@@ -223,7 +232,7 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
             continue;
         }
         if (!opening.keep_source && !begin_search(ctx, key, opening)) {
-            drop_counted(ctx, burst, i, opening.frontend, DropReason::NoRoute);
+            drop_chosen(ctx, burst, opening, DropReason::NoRoute);
             continue;
         }
         ctx.connections.prefetch_buckets(burst.hash[i]);
@@ -254,7 +263,7 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
     for (uint32_t at = 0; at < count; ++at) {
         Opening& opening = openings[at];
         if (const std::optional<DropReason> failure = bind_and_insert(ctx, burst, opening)) {
-            drop_counted(ctx, burst, opening.packet, opening.frontend, *failure);
+            drop_chosen(ctx, burst, opening, *failure);
             continue;
         }
         count_opened(ctx, burst, opening);

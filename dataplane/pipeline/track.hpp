@@ -27,10 +27,13 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
             }
             if (step.action == conn::TcpAction::Reset) {
                 reset_both_sides(ctx, burst, i);
-            } else {
-                burst.drop(i, DropReason::InvalidTcpFlags);
+                return Tracked::IsSettled;
             }
-            return Tracked::IsSettled;
+            if (step.action == conn::TcpAction::Invalid) {
+                burst.drop(i, DropReason::InvalidTcpFlags);
+                return Tracked::IsSettled;
+            }
+            ctx.counters.backends[connection.backend.value].open.subtract(1);  // End
         }
         ctx.connections.set_state(found.index, step.next, ctx.now_coarse);
     } else {

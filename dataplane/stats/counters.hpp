@@ -63,16 +63,20 @@ inline constexpr std::array<CounterText, kCounters> kCounterTexts{{
 }};
 
 // A number with one writer. Relaxed load and store compile to a plain add in memory, and a reader never sees half of a value.
-class Tally {
+template <typename Number>
+class OneWriter {
  public:
-    void add(uint64_t n) noexcept { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
-    void subtract(uint64_t n) noexcept { value_.store(value_.load(std::memory_order_relaxed) - n, std::memory_order_relaxed); }
-    void set(uint64_t n) noexcept { value_.store(n, std::memory_order_relaxed); }
-    [[nodiscard]] uint64_t read() const noexcept { return value_.load(std::memory_order_relaxed); }
+    void add(Number n) noexcept { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+    void subtract(Number n) noexcept { value_.store(value_.load(std::memory_order_relaxed) - n, std::memory_order_relaxed); }
+    void set(Number n) noexcept { value_.store(n, std::memory_order_relaxed); }
+    [[nodiscard]] Number read() const noexcept { return value_.load(std::memory_order_relaxed); }
 
  private:
-    std::atomic<uint64_t> value_{0};
+    std::atomic<Number> value_{0};
 };
+using Tally = OneWriter<uint64_t>;
+// Of something in the connection table, whose entries 32 bits number.
+using Level = OneWriter<uint32_t>;
 
 // Everything about one worker as a whole.
 struct alignas(kCacheLine) WorkerCounters {
@@ -102,11 +106,13 @@ struct alignas(kCacheLine) ServiceCounters {
 };
 static_assert(sizeof(ServiceCounters) == kCacheLine);
 
-// One backend on one worker. `connections` is a level.
+// One backend on one worker. Schedulers read `open` of all workers for each new flow: four rows share a line.
 struct BackendCounters {
     Tally new_flows;
-    Tally connections;
+    Level connections;  // entries in the table
+    Level open;         // of these, half-open or established TCP and all datagram flows (SCHED-003)
 };
+static_assert(sizeof(BackendCounters) == 16);
 
 // All rows of one worker. Rows are indexed by id; memory is handed in, zeroed (limits.hpp sizes it).
 struct CounterRows {

@@ -38,13 +38,13 @@ TEST(TcpState, FollowsConversations_NAT008) {
           {F, kFin, FinForward},
           {R, kAck, FinForward},
           {R, kData, FinForward},
-          {R, kFin, TimeWait},
+          {R, kFin, TimeWait, End},
           {F, kAck, TimeWait}}},
         {"server closes first",
          Established,
-         {{R, kFin, FinReverse}, {F, kAck, FinReverse}, {F, kData, FinReverse}, {F, kFin, TimeWait}, {R, kAck, TimeWait}}},
-        {"both close at once", Established, {{F, kFin, FinForward}, {R, kFin, TimeWait}, {F, kAck, TimeWait}, {R, kAck, TimeWait}}},
-        {"a FIN is sent again", Established, {{F, kFin, FinForward}, {F, kFin, FinForward}, {R, kFin, TimeWait}, {R, kFin, TimeWait}}},
+         {{R, kFin, FinReverse}, {F, kAck, FinReverse}, {F, kData, FinReverse}, {F, kFin, TimeWait, End}, {R, kAck, TimeWait}}},
+        {"both close at once", Established, {{F, kFin, FinForward}, {R, kFin, TimeWait, End}, {F, kAck, TimeWait}, {R, kAck, TimeWait}}},
+        {"a FIN is sent again", Established, {{F, kFin, FinForward}, {F, kFin, FinForward}, {R, kFin, TimeWait, End}, {R, kFin, TimeWait}}},
         {"SYN and SYN+ACK are sent again",
          SynSent,
          {{F, kSyn, SynSent},
@@ -58,14 +58,14 @@ TEST(TcpState, FollowsConversations_NAT008) {
         {"simultaneous open",
          SynSent,
          {{R, kSyn, SynReceived}, {F, kSynAck, SynReceived}, {R, kSynAck, SynReceived}, {F, kAck, Established}}},
-        {"the port is closed", SynSent, {{R, kRstAck, Closed}, {F, kSyn, Closed, Reopen}}},
-        {"the client gives up", SynReceived, {{F, kRst, Closed}, {R, kSynAck, Closed}}},
-        {"a forged RST does not stop the segments behind it", Established, {{F, kRst, Closed}, {R, kData, Closed}, {F, kAck, Closed}}},
+        {"the port is closed", SynSent, {{R, kRstAck, Closed, End}, {F, kSyn, Closed, Reopen}}},
+        {"the client gives up", SynReceived, {{F, kRst, Closed, End}, {R, kSynAck, Closed}}},
+        {"a forged RST does not stop the segments behind it", Established, {{F, kRst, Closed, End}, {R, kData, Closed}, {F, kAck, Closed}}},
         {"the tuple is used again", TimeWait, {{F, kAck, TimeWait}, {F, kSyn, TimeWait, Reopen}}},
         {"the backend cannot reopen", TimeWait, {{R, kSyn, TimeWait, Invalid}}},
         {"the client restarted, the backend did not: challenge ACK, then RST",
          Established,
-         {{F, kSyn, Established}, {R, kAck, Established}, {F, kRst, Closed}, {F, kSyn, Closed, Reopen}}},
+         {{F, kSyn, Established}, {R, kAck, Established}, {F, kRst, Closed, End}, {F, kSyn, Closed, Reopen}}},
         {"the backend challenges a SYN on a tuple that it still knows, the client's RST clears it for the next SYN",
          SynSent,
          {{R, kAck, SynSent}, {F, kRst, SynSent}, {F, kSyn, SynSent}, {R, kSynAck, SynReceived}, {F, kAck, Established}}},
@@ -144,7 +144,8 @@ TEST(TcpState, RstClosesEveryStateFromEitherSideButTheClientsOwnSyn) {
                 const TcpStep got = step(static_cast<TcpState>(state), direction, flags);
                 const bool stays = answers_a_challenge || state == static_cast<uint8_t>(TcpState::Resetting);
                 EXPECT_EQ(got.next, stays ? static_cast<TcpState>(state) : TcpState::Closed);
-                EXPECT_EQ(got.action, TcpAction::Pass) << "the other side must hear of it";
+                const bool was_open = is_open(static_cast<TcpState>(state)) && !answers_a_challenge;
+                EXPECT_EQ(got.action, was_open ? TcpAction::End : TcpAction::Pass) << "the other side must hear of it";
             }
         }
     }
