@@ -24,6 +24,22 @@ std::string text_of(v1::Scheduler scheduler) {
             return "random";
         case v1::SCHEDULER_MH:
             return "mh";
+        case v1::SCHEDULER_WRR:
+            return "wrr";
+        case v1::SCHEDULER_LC:
+            return "lc";
+        case v1::SCHEDULER_WLC:
+            return "wlc";
+        case v1::SCHEDULER_SH:
+            return "sh";
+        case v1::SCHEDULER_DH:
+            return "dh";
+        case v1::SCHEDULER_SED:
+            return "sed";
+        case v1::SCHEDULER_NQ:
+            return "nq";
+        case v1::SCHEDULER_P2C:
+            return "p2c";
         default:
             return std::to_string(static_cast<int>(scheduler));
     }

@@ -21,7 +21,7 @@ bool same_backends(const model::Service& a, const model::Service& b) {
         return std::tie(x.address, x.port, x.weight) == std::tie(y.address, y.port, y.weight);
     };
     // Backends of another Service object have other ids (BackendKey).
-    return a.scheduler == b.scheduler && a.uid == b.uid &&
+    return a.scheduler == b.scheduler && a.affinity_timeout_s == b.affinity_timeout_s && a.uid == b.uid &&
            std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
                return x.source == y.source && x.when_empty == y.when_empty && std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
            });
@@ -249,6 +249,7 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
     service->port_name = key.port_name;
     service->protocol = key.protocol;
     service->scheduler = desired.scheduler;
+    service->affinity_timeout_s = desired.affinity_timeout_s;
     for (const auto& [address, l4_port] : places) {
         ids_.backends.take({service->id, address, l4_port, desired.uid});
     }
@@ -259,7 +260,7 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
 }
 
 lb::BackendSet Compiler::build_set(ServiceId id, const model::Service& service, const model::BackendSet& desired) const {
-    lb::BackendSet set{.usable = {}, .ring = {}, .source = desired.source, .when_empty = desired.when_empty};
+    lb::BackendSet set{.usable = {}, .ring = {}, .order = {}, .source = desired.source, .when_empty = desired.when_empty};
     set.usable.reserve(desired.endpoints.size());
     for (const auto& endpoint : desired.endpoints) {
         if (endpoint.weight > 0) {  // weight 0 takes no new flows and keeps those it has (EP-018)
@@ -267,9 +268,7 @@ lb::BackendSet Compiler::build_set(ServiceId id, const model::Service& service, 
             set.usable.push_back({*backend, endpoint.address, endpoint.port, endpoint.weight});
         }
     }
-    if (service.scheduler == lb::SchedulerKind::Maglev && !set.usable.empty()) {
-        set.ring = lb::MaglevRing::build(set.usable);
-    }
+    lb::prepare(set, service.scheduler);
     return set;
 }
 

@@ -432,6 +432,22 @@ v1::Scheduler to_proto(lb::SchedulerKind scheduler) {
             return v1::SCHEDULER_RANDOM;
         case lb::SchedulerKind::Maglev:
             return v1::SCHEDULER_MH;
+        case lb::SchedulerKind::WeightedRoundRobin:
+            return v1::SCHEDULER_WRR;
+        case lb::SchedulerKind::LeastConnection:
+            return v1::SCHEDULER_LC;
+        case lb::SchedulerKind::WeightedLeastConnection:
+            return v1::SCHEDULER_WLC;
+        case lb::SchedulerKind::SourceHash:
+            return v1::SCHEDULER_SH;
+        case lb::SchedulerKind::DestinationHash:
+            return v1::SCHEDULER_DH;
+        case lb::SchedulerKind::ShortestExpectedDelay:
+            return v1::SCHEDULER_SED;
+        case lb::SchedulerKind::NeverQueue:
+            return v1::SCHEDULER_NQ;
+        case lb::SchedulerKind::TwoChoices:
+            return v1::SCHEDULER_P2C;
     }
     return v1::SCHEDULER_UNSPECIFIED;
 }
@@ -636,6 +652,22 @@ Result<lb::SchedulerKind> from_proto(v1::Scheduler scheduler) {
             return lb::SchedulerKind::Random;
         case v1::SCHEDULER_MH:
             return lb::SchedulerKind::Maglev;
+        case v1::SCHEDULER_WRR:
+            return lb::SchedulerKind::WeightedRoundRobin;
+        case v1::SCHEDULER_LC:
+            return lb::SchedulerKind::LeastConnection;
+        case v1::SCHEDULER_WLC:
+            return lb::SchedulerKind::WeightedLeastConnection;
+        case v1::SCHEDULER_SH:
+            return lb::SchedulerKind::SourceHash;
+        case v1::SCHEDULER_DH:
+            return lb::SchedulerKind::DestinationHash;
+        case v1::SCHEDULER_SED:
+            return lb::SchedulerKind::ShortestExpectedDelay;
+        case v1::SCHEDULER_NQ:
+            return lb::SchedulerKind::NeverQueue;
+        case v1::SCHEDULER_P2C:
+            return lb::SchedulerKind::TwoChoices;
         default:
             return unknown("scheduler", scheduler);
     }

@@ -7,24 +7,32 @@
 #include "dataplane/base/check.hpp"
 #include "dataplane/base/hash.hpp"
 #include "dataplane/base/limits.hpp"
+#include "dataplane/lb/rendezvous.hpp"
 
 namespace penstock::lb {
 namespace {
 
-// Ring sizes are primes, so that every step from 1 to size-1 visits all slots.
+enum class Method : uint8_t { Turns, Rendezvous };
 struct SizeClass {
-    uint32_t slots;
+    Method method;
+    uint32_t slots;  // Turns: a prime, so that every step from 1 to slots-1 visits all of them. Rendezvous: a power of two
     // Up to this many backends the ring stands alone; from there to kBlend times as many its share goes to the next class.
     uint32_t alone_until;
 };
-// Measured: a departure moves (1 + c n^2 / slots) / n, c about 3, and the growing share of the next ring adds 1 / (n ln kBlend) = 0.36 / n.
-// In the first window the smaller ring weighs heaviest near 10 x alone_until, where its part of c n^2 / slots is c x 17 alone_until^2 /
-// slots; with slots >= 160 x alone_until^2 that is 0.32, and the sum of all stays below 1.8 / n.
+// Measured: a departure moves, by turns, (1 + c n^2 / slots) / n with c about 3; by rendezvous, its share and no more. The growing share of
+// the next ring adds 1 / (n ln kBlend) = 0.36 / n. While turns give way, their part of c n^2 / slots weighs heaviest near 10 x alone_until,
+// c x 17 alone_until^2 / slots; with slots >= 160 x alone_until^2 that is 0.32, and the sum of all stays below 1.8 / n.
+// Shares by rendezvous differ by sqrt(n / 2 slots) from their mean (half the variance of independent draws, because every backend visits
+// equally often): the least slots a backend, 64, mean 9 %.
 constexpr uint32_t kBlend = 16;
-constexpr std::array<SizeClass, 3> kClasses{{{16'381, 10}, {262'139, 320}, {1'048'573, ~0u}}};
+constexpr std::array<SizeClass, 4> kClasses{{{Method::Turns, 16'381, 10},
+                                             {Method::Rendezvous, 1u << 18, 640},
+                                             {Method::Rendezvous, 1u << 20, 16'384},
+                                             {Method::Rendezvous, 1u << 23, ~0u}}};
 static_assert(kClasses[0].slots >= 160 * kClasses[0].alone_until * kClasses[0].alone_until);
 static_assert(kClasses[0].alone_until * kBlend <= kClasses[1].alone_until && kClasses[1].alone_until * kBlend <= kClasses[2].alone_until);
-static_assert(kClasses.back().slots > limits::kBackendsPerServiceMax, "a backend without a slot would get no flows");
+// Eight slots a backend: one in a million would win none of them.
+static_assert(kClasses.back().slots >= 8 * limits::kBackendsPerServiceMax, "backends without a slot would get no flows");
 
 // Public and fixed: see MaglevRing::build. Two keys give the two independent hashes of the paper.
 constexpr HashKey kOffsetKey{0x6d61676c65760001ULL, 0x6f66667365740001ULL};
@@ -46,7 +54,7 @@ struct Claimant {
 
 // Appends a ring of `slots`, one turn after the other (the paper's pseudocode 1). Weights: the heaviest takes a turn each round, the others
 // in proportion, and everybody one in the first round.
-void append_ring(std::span<const Backend> backends, uint32_t slots, std::vector<uint32_t>& ring) {
+void append_by_turns(std::span<const Backend> backends, uint32_t slots, std::vector<uint32_t>& ring) {
     uint64_t weight_max = 0;
     for (const Backend& backend : backends) {
         weight_max = std::max<uint64_t>(weight_max, backend.weight);
@@ -87,6 +95,15 @@ void append_ring(std::span<const Backend> backends, uint32_t slots, std::vector<
     }
 }
 
+void append_ring(std::span<const Backend> backends, const SizeClass& size, std::vector<uint32_t>& ring) {
+    switch (size.method) {
+        case Method::Turns:
+            return append_by_turns(backends, size.slots, ring);
+        case Method::Rendezvous:
+            return append_rendezvous(backends, size.slots, ring);
+    }
+}
+
 }  // namespace
 
 MaglevRing MaglevRing::build(std::span<const Backend> backends) {
@@ -106,13 +123,13 @@ MaglevRing MaglevRing::build(std::span<const Backend> backends) {
     while (cls + 1 < kClasses.size() && count >= kClasses[cls].alone_until * kBlend) {
         ++cls;
     }
-    append_ring(backends, kClasses[cls].slots, made.ring_);
+    append_ring(backends, kClasses[cls], made.ring_);
     made.first_size_ = made.size();
     if (count > kClasses[cls].alone_until) {
         // Logarithmic, so that each further backend moves the same share of 1/n.
         const double share = std::log2(double(count) / kClasses[cls].alone_until) / std::log2(double(kBlend));
         made.second_share_ = static_cast<uint32_t>(std::lround(share * kShareOne));
-        append_ring(backends, kClasses[cls + 1].slots, made.ring_);
+        append_ring(backends, kClasses[cls + 1], made.ring_);
     }
     return made;
 }

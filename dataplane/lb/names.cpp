@@ -1,13 +1,10 @@
 #include "dataplane/lb/names.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 namespace penstock::lb {
 namespace {
-
-constexpr std::array kSchedulers{SchedulerKind::RoundRobin, SchedulerKind::Random, SchedulerKind::Maglev};
 
 // Independent of the locale: names are ASCII.
 bool equal_without_case(std::string_view a, std::string_view b) {
@@ -19,7 +16,7 @@ bool equal_without_case(std::string_view a, std::string_view b) {
 
 Result<SchedulerKind> parse_scheduler(std::string_view text) {
     std::string known;
-    for (const SchedulerKind kind : kSchedulers) {
+    for (const SchedulerKind kind : kSchedulerKinds) {
         if (equal_without_case(text, to_string(kind))) {
             return kind;
         }

@@ -8,7 +8,7 @@
 
 namespace penstock::lb {
 
-// "rr", "random" or "mh", in any case (SCHED-001). InvalidArgument quotes the text and lists the names.
+// One of the names that to_string(SchedulerKind) gives, in any case (SCHED-001). InvalidArgument quotes the text and lists the names.
 Result<SchedulerKind> parse_scheduler(std::string_view text);
 
 }  // namespace penstock::lb

@@ -12,6 +12,22 @@ const char* to_string(SchedulerKind kind) noexcept {
             return "random";
         case SchedulerKind::Maglev:
             return "mh";
+        case SchedulerKind::WeightedRoundRobin:
+            return "wrr";
+        case SchedulerKind::LeastConnection:
+            return "lc";
+        case SchedulerKind::WeightedLeastConnection:
+            return "wlc";
+        case SchedulerKind::SourceHash:
+            return "sh";
+        case SchedulerKind::DestinationHash:
+            return "dh";
+        case SchedulerKind::ShortestExpectedDelay:
+            return "sed";
+        case SchedulerKind::NeverQueue:
+            return "nq";
+        case SchedulerKind::TwoChoices:
+            return "p2c";
     }
     return "unknown";
 }
@@ -50,6 +66,29 @@ const char* to_string(FrontendClass cls) noexcept {
             return "NodePort";
     }
     return "unknown";
+}
+
+void prepare(BackendSet& set, SchedulerKind scheduler) {
+    set.ring = {};
+    set.order = {};
+    switch (scheduler) {
+        case SchedulerKind::Maglev:
+        case SchedulerKind::SourceHash:
+        case SchedulerKind::DestinationHash:
+            set.ring = MaglevRing::build(set.usable);
+            break;
+        case SchedulerKind::WeightedRoundRobin:
+            set.order = WeightedOrder::build(set.usable);
+            break;
+        case SchedulerKind::RoundRobin:
+        case SchedulerKind::Random:
+        case SchedulerKind::LeastConnection:
+        case SchedulerKind::WeightedLeastConnection:
+        case SchedulerKind::ShortestExpectedDelay:
+        case SchedulerKind::NeverQueue:
+        case SchedulerKind::TwoChoices:
+            break;
+    }
 }
 
 std::string Service::display_name() const {

@@ -2,6 +2,7 @@
 // Immutable once published; shared between snapshots while it does not change, so that one changed endpoint rebuilds one Service.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,11 +13,36 @@
 #include "dataplane/base/protocol.hpp"
 #include "dataplane/lb/backend.hpp"
 #include "dataplane/lb/maglev.hpp"
+#include "dataplane/lb/weighted_order.hpp"
 
 namespace penstock::lb {
 
-enum class SchedulerKind : uint8_t { RoundRobin, Random, Maglev };
-// "rr", "random", "mh": the names of SCHED-001.
+// What each does is told where it is done: scheduler.hpp.
+enum class SchedulerKind : uint8_t {
+    RoundRobin,
+    Random,
+    Maglev,
+    WeightedRoundRobin,
+    LeastConnection,
+    WeightedLeastConnection,
+    SourceHash,
+    DestinationHash,
+    ShortestExpectedDelay,
+    NeverQueue,
+    TwoChoices,
+};
+inline constexpr std::array kSchedulerKinds{SchedulerKind::RoundRobin,
+                                            SchedulerKind::WeightedRoundRobin,
+                                            SchedulerKind::LeastConnection,
+                                            SchedulerKind::WeightedLeastConnection,
+                                            SchedulerKind::SourceHash,
+                                            SchedulerKind::DestinationHash,
+                                            SchedulerKind::ShortestExpectedDelay,
+                                            SchedulerKind::NeverQueue,
+                                            SchedulerKind::Random,
+                                            SchedulerKind::Maglev,
+                                            SchedulerKind::TwoChoices};
+// "rr", "wrr", "lc", "wlc", "sh", "dh", "sed", "nq", "random", "mh": the names of SCHED-001, and "p2c".
 [[nodiscard]] const char* to_string(SchedulerKind kind) noexcept;
 
 // How a packet's source address leaves the gateway.
@@ -36,11 +62,16 @@ enum class EmptyAction : uint8_t {
 
 // The backends that one traffic policy allows. External and internal policy of a service port differ, so a Service has one or two sets.
 struct BackendSet {
-    std::vector<Backend> usable;  // sorted by (address, port): the order is part of the state, and the same on every gateway
-    MaglevRing ring;              // built where the scheduler is Maglev, else empty
+    // Sorted by (address, port): the order is part of the state, and the same on every gateway. No weight is 0 (EP-018).
+    std::vector<Backend> usable;
+    MaglevRing ring;      // prepare() fills what the scheduler looks at: sh, dh, mh,
+    WeightedOrder order;  // wrr
     SourceMode source = SourceMode::Translate;
     EmptyAction when_empty = EmptyAction::Reject;
 };
+
+// Makes `set` ready for `scheduler`. Control thread, once `usable` is complete.
+void prepare(BackendSet& set, SchedulerKind scheduler);
 
 struct Service {
     ServiceId id;
@@ -49,6 +80,7 @@ struct Service {
     std::string port_name;       // "" for the only, unnamed port
     Protocol protocol = Protocol::Tcp;
     SchedulerKind scheduler = SchedulerKind::RoundRobin;
+    uint32_t affinity_timeout_s = 0;  // session affinity by client address; 0: none
     std::vector<BackendSet> sets;
 
     // "default/web:http", or "default/web" where the port has no name.

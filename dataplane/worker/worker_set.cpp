@@ -191,6 +191,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
     if (!table || !snat_ports) {
         return std::unexpected(table ? snat_ports.error() : table.error());
     }
+    backend_rows_[index] = kept.backend_counters.as<stats::BackendCounters>().data();
     const TscRate rate{rte_get_tsc_hz()};
     std::unique_ptr<pipeline::WorkerContext> context(new pipeline::WorkerContext{
         .self = self,
@@ -201,7 +202,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
         .by_backend = conn::BackendIndex(kept.backend_links_span, kept.backend_heads.as<uint32_t>()),
         .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate)),
         .snat_ports = std::move(*snat_ports),
-        .schedulers = lb::SchedulerState(kept.cursors.as<uint32_t>(), HashKey::random().k0),
+        .schedulers = lb::SchedulerState(kept.cursors.as<uint32_t>(), HashKey::random().k0, lb::BackendRows(backend_rows_).first(workers)),
         .pending = route::PendingPackets<rte_mbuf*>(rate),
         .neighbour_use = route::NeighbourUse(kept.neighbour_use.as<std::atomic<route::UseSeconds>>()),
         .rejects = pipeline::RejectLimiter(limits::kRejectsPerSecond, limits::kRejectsBurst, rate),

@@ -75,6 +75,7 @@ struct WorkerSet::Impl {
     std::array<rte_ring*, limits::kNicPortsMax> from_host_{};
     std::array<std::vector<rte_ring*>, limits::kNicPortsMax> tx_through_;
     std::vector<std::unique_ptr<WorkerMemory>> memory;
+    std::array<const stats::BackendCounters*, limits::kWorkersMax> backend_rows_{};  // of `memory`, as schedulers read them
     std::vector<std::unique_ptr<Worker>> workers_;
     uint32_t running = 0;
     // Frames that ended on the twin thread: they belong to no worker and are counted with worker 0's.

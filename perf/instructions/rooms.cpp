@@ -147,7 +147,7 @@ void count_services(IpFamily family, const config::Snapshot& snapshot) {
         count.report(kCalls, "call");
     }
     std::vector<uint32_t> cursors(lb::SchedulerState::kCursors);
-    lb::SchedulerState state(cursors, 1);
+    lb::SchedulerState state(cursors, 1, {});
     for (const lb::SchedulerKind kind : {lb::SchedulerKind::RoundRobin, lb::SchedulerKind::Maglev}) {
         uint32_t picks = 0;
         uint64_t sum = 0;

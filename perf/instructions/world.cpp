@@ -140,9 +140,7 @@ config::Snapshot make_snapshot() {
                 for (uint32_t b = 0; b < kBackends; ++b) {
                     set.usable.push_back({{s * kBackends + b}, address(family, 2, static_cast<uint8_t>(11 + b)), 8'080, 1});
                 }
-                if (service->scheduler == lb::SchedulerKind::Maglev) {
-                    set.ring = lb::MaglevRing::build(set.usable);
-                }
+                lb::prepare(set, service->scheduler);
                 service->sets.push_back(std::move(set));
                 for (uint32_t f = 0; f < kFrontendsPerService; ++f) {
                     frontends.push_back(

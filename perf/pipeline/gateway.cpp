@@ -51,7 +51,7 @@ Gateway::Gateway(IpFamily family, uint32_t connections, uint64_t hz)
         .by_backend = conn::BackendIndex(links_memory_.as<conn::BackendLink>(), backend_heads_),
         .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate)),
         .snat_ports = std::move(*ports),
-        .schedulers = lb::SchedulerState(cursors_, HashKey::random().k0),
+        .schedulers = lb::SchedulerState(cursors_, HashKey::random().k0, backend_rows_),
         .pending = route::PendingPackets<rte_mbuf*>(rate),
         .neighbour_use = route::NeighbourUse(neighbour_use_),
         .rejects = pipeline::RejectLimiter(limits::kRejectsPerSecond, limits::kRejectsBurst, rate),

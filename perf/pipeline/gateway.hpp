@@ -56,6 +56,7 @@ class Gateway {
     stats::WorkerCounters worker_counters_;
     std::vector<stats::ServiceCounters> service_counters_ = std::vector<stats::ServiceCounters>(2 * kServices);
     std::vector<stats::BackendCounters> backend_counters_ = std::vector<stats::BackendCounters>(2 * kServices * kEndpointsEach);
+    std::array<const stats::BackendCounters*, 1> backend_rows_{backend_counters_.data()};
     pipeline::ResolveQueue resolve_;
     config::Snapshot snapshot_;
     std::unique_ptr<pipeline::WorkerContext> context_;

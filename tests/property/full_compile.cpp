@@ -163,7 +163,7 @@ class FullCompiler {
     }
 
     lb::BackendSet build_set(ServiceId service, const model::BackendSet& desired, lb::SchedulerKind scheduler) const {
-        lb::BackendSet set{.usable = {}, .ring = {}, .source = desired.source, .when_empty = desired.when_empty};
+        lb::BackendSet set{.usable = {}, .ring = {}, .order = {}, .source = desired.source, .when_empty = desired.when_empty};
         set.usable.reserve(desired.endpoints.size());
         for (const auto& endpoint : desired.endpoints) {
             if (endpoint.weight > 0) {  // weight 0 takes no new flows and keeps those it has (EP-018)
@@ -171,9 +171,7 @@ class FullCompiler {
                 set.usable.push_back({*id, endpoint.address, endpoint.port, endpoint.weight});
             }
         }
-        if (scheduler == lb::SchedulerKind::Maglev && !set.usable.empty()) {
-            set.ring = lb::MaglevRing::build(set.usable);
-        }
+        lb::prepare(set, scheduler);
         return set;
     }
 

@@ -38,7 +38,7 @@ double moved(test::Prng& random, const std::vector<Backend>& before, const std::
 // addition are the same comparison read from either side.
 TEST(MaglevProperty, OneChangeMovesAtMostTwoNths_SCHED004) {
     test::Prng random;
-    for (const size_t n : {2, 3, 5, 8, 9, 10, 11, 12, 15, 20, 30, 40, 41, 60, 80, 97, 100, 120, 140, 159, 160, 161, 200, 250}) {
+    for (const size_t n : {2, 3, 5, 8, 9, 10, 11, 12, 15, 20, 30, 40, 41, 60, 80, 97, 100, 120, 140, 159, 160, 161, 200, 320, 640, 700}) {
         const std::vector<Backend> all = random_backends(random, n);
         for (int attempt = 0; attempt < 2; ++attempt) {
             std::vector<Backend> fewer = all;
@@ -48,19 +48,38 @@ TEST(MaglevProperty, OneChangeMovesAtMostTwoNths_SCHED004) {
     }
 }
 
-// Behind the bound's end it degrades slowly: what maglev.hpp says about large sets.
-TEST(MaglevProperty, LargeSetsMoveWhatTheHeaderSays) {
+// Thousands: a sample of clients would be too coarse, so every slot of the larger ring is asked with both ends of the low bits' range, and
+// several places between them.
+double moved_exactly(const std::vector<Backend>& before, const std::vector<Backend>& after) {
+    const MaglevRing ring_before = MaglevRing::build(before);
+    const MaglevRing ring_after = MaglevRing::build(after);
+    uint64_t count = 0;
+    constexpr unsigned kProbeBits = 22;
+    for (uint64_t i = 0; i < uint64_t{1} << kProbeBits; ++i) {
+        // An odd multiplier walks the low bits independently of the high ones.
+        const uint64_t hash = i << (64 - kProbeBits) | (i * 40'503 & 0xffff);
+        count += before[ring_before.pick(hash)].address != after[ring_after.pick(hash)].address ? 1 : 0;
+    }
+    return double(count) / (uint64_t{1} << kProbeBits);
+}
+
+TEST(MaglevProperty, OneOfThousandsMovesAtMostTwoNths_SCHED004) {
     test::Prng random;
-    const std::vector<Backend> all = random_backends(random, 700);
-    std::vector<Backend> fewer = all;
-    fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(random.below(all.size())));
-    EXPECT_LE(moved(random, all, fewer) * 700, 5.0);
+    for (const size_t n : {1'000, 2'560, 5'120, 9'999, 10'000}) {
+        const std::vector<Backend> all = random_backends(random, n);
+        std::vector<Backend> fewer = all;
+        fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(random.below(n)));
+        const double found = moved_exactly(all, fewer) * double(n);
+        RecordProperty("moved_of_" + std::to_string(n), std::to_string(found));
+        EXPECT_LE(found, 2.0) << n << " endpoints";
+        EXPECT_GE(found, 0.5) << n << " endpoints: less than the departed one's own share cannot be";
+    }
 }
 
 // A change of weight moves what the share changes by, not the ring: sizes depend on the number of backends alone.
 TEST(MaglevProperty, AWeightMovesItsShare_SCHED004) {
     test::Prng random;
-    for (const size_t n : {2, 10, 40, 100}) {
+    for (const size_t n : {2, 10, 40, 100, 1'000}) {
         std::vector<Backend> before = random_backends(random, n);
         for (Backend& backend : before) {
             backend.weight = 10;

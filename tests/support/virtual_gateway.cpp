@@ -27,6 +27,7 @@ VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
         auto ports = nat::PortProposer::create(state->ports.span(), options.connections, options.snat_ports, {static_cast<uint8_t>(w)},
                                                options.workers, HashKey::random());
         PENSTOCK_CHECK(table && ports);
+        backend_rows_[w] = state->backends.data();
         state->context.reset(new pipeline::WorkerContext{
             .self = {static_cast<uint8_t>(w)},
             .workers = options.workers,
@@ -36,7 +37,7 @@ VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
             .by_backend = conn::BackendIndex(state->backend_links, state->backend_heads),
             .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate_)),
             .snat_ports = std::move(*ports),
-            .schedulers = lb::SchedulerState(state->cursors, HashKey::random().k0),
+            .schedulers = lb::SchedulerState(state->cursors, HashKey::random().k0, lb::BackendRows(backend_rows_).first(options.workers)),
             .pending = route::PendingPackets<rte_mbuf*>(rate_),
             .neighbour_use = route::NeighbourUse(state->neighbour_use),
             .rejects = pipeline::RejectLimiter(options.rejects_per_second, options.rejects_burst, rate_),
@@ -85,9 +86,7 @@ lb::BackendSet VirtualGateway::backend_set(const TestService& service, IpFamily 
         const IpAddr address = backend_address(host, family);
         set.usable.push_back({backend_id(service, address), address, service.backend_port, 1});
     }
-    if (service.scheduler == lb::SchedulerKind::Maglev && !set.usable.empty()) {
-        set.ring = lb::MaglevRing::build(set.usable);
-    }
+    lb::prepare(set, service.scheduler);
     return set;
 }
 

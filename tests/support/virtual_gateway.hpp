@@ -142,6 +142,7 @@ class VirtualGateway {
     TscTime now_{1'000'000'000'000};
     Options options_;
     std::vector<std::unique_ptr<WorkerState>> workers_;
+    std::array<const stats::BackendCounters*, limits::kWorkersMax> backend_rows_{};
     config::Snapshot snapshot_;
     std::vector<std::pair<std::string, ServiceId>> service_ids_;
     std::vector<std::pair<std::string, BackendId>> backend_ids_;

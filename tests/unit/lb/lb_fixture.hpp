@@ -32,9 +32,7 @@ inline std::shared_ptr<Service> make_service(uint32_t id, std::string name, Sche
     service->scheduler = scheduler;
     service->sets.resize(1);
     service->sets[0].usable = std::move(backends);
-    if (scheduler == SchedulerKind::Maglev) {
-        service->sets[0].ring = MaglevRing::build(service->sets[0].usable);
-    }
+    prepare(service->sets[0], scheduler);
     return service;
 }
 

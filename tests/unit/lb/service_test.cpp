@@ -87,11 +87,15 @@ TEST(SchedulerNames, AreReadInAnyCase_SCHED001) {
         ASSERT_TRUE(parsed.has_value()) << text;
         EXPECT_EQ(*parsed, kind) << text;
     }
+    for (const SchedulerKind kind : kSchedulerKinds) {
+        EXPECT_EQ(parse_scheduler(to_string(kind)).value(), kind) << to_string(kind);
+    }
     for (const char* text : {"", "r", "rrr", "rr ", "maglevv", "fastest"}) {
         const Result<SchedulerKind> parsed = parse_scheduler(text);
         ASSERT_FALSE(parsed.has_value()) << text;
         EXPECT_EQ(parsed.error().code, Errc::InvalidArgument);
-        EXPECT_EQ(parsed.error().what, "\"" + std::string(text) + "\" is not a scheduler: rr, random, mh are known");
+        EXPECT_EQ(parsed.error().what,
+                  "\"" + std::string(text) + "\" is not a scheduler: rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c are known");
     }
 }
 

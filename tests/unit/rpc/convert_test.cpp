@@ -62,7 +62,7 @@ TEST(Convert, EveryEnumeratorSurvivesTheWire) {
     for (const auto value : {Protocol::Tcp, Protocol::Udp, Protocol::Sctp}) {
         EXPECT_EQ(from_proto(to_proto(value)), value);
     }
-    for (const auto value : {lb::SchedulerKind::RoundRobin, lb::SchedulerKind::Random, lb::SchedulerKind::Maglev}) {
+    for (const auto value : lb::kSchedulerKinds) {
         EXPECT_EQ(from_proto(to_proto(value)), value);
     }
     for (const auto value : {lb::SourceMode::Translate, lb::SourceMode::Keep}) {
