@@ -227,5 +227,151 @@ TEST(Engine, AuditFindsAndRepairsWhatIsWrong_APISYNC021) {
     EXPECT_TRUE(engine.audit().empty());
 }
 
+kube::Changes with_node(const World& world, const std::string& name) {
+    kube::Changes changes;
+    changes.nodes[name] = std::make_shared<const kube::Node>(world.objects.nodes.at(name));
+    return changes;
+}
+
+kube::Changes with_slice(const World& world, const std::string& name) {
+    kube::Changes changes;
+    const auto found = world.objects.slices.find(object_name(name));
+    changes.slices[object_name(name)] =
+        found == world.objects.slices.end() ? nullptr : std::make_shared<const kube::EndpointSlice>(found->second);
+    return changes;
+}
+
+TEST(Engine, ARelabelledNodeIsReadByThoseThatAskForLabels_TOPO001_ANN14_ANN27_EP015) {
+    World world;
+    for (const char* name : {"default/indifferent", "default/keys", "default/legacy", "default/selector", "default/weight"}) {
+        const std::string number = std::to_string(world.objects.services.size() + 1);
+        world.service(name).external_ips = {"203.0.113." + number};
+        world.slice(std::string(name).substr(8), name, {endpoint("10.244.0." + number, "edge-2")});
+    }
+    world.objects.nodes["edge-1"].meta.labels["rack"] = "1";
+    world.objects.nodes["edge-2"].meta.name = "edge-2";
+    world.objects.services[object_name("default/keys")].topology_keys = {"rack"};
+    world.objects.services[object_name("default/selector")].meta.annotations["penstock.io/backend-node-selector"] = "rack=1";
+    world.objects.services[object_name("default/weight")].meta.annotations["penstock.io/node-weight-label"] = "weight";
+    world.objects.slices[object_name("default/legacy")].from_endpoints = true;
+    Shown shown(world);
+    world.objects.nodes["edge-2"].meta.labels = {{"rack", "1"}, {"weight", "7"}, {"topology.kubernetes.io/zone", "a"}};
+    EXPECT_EQ(keys_of(shown.engine.apply(with_node(world, "edge-2")).upsert),
+              (Lines{"default/keys/TCP", "default/legacy/TCP", "default/selector/TCP", "default/weight/TCP"}));
+    // The gateway's own Node moves: it is in another rack than everyone.
+    world.objects.nodes["edge-1"].meta.labels["rack"] = "2";
+    EXPECT_EQ(keys_of(shown.engine.apply(with_node(world, "edge-1")).upsert), Lines{"default/keys/TCP"});
+    EXPECT_TRUE(shown.engine.audit().empty());
+}
+
+TEST(Engine, AGatewayInAnotherZoneFollowsOtherHints_TOPO001_TOPO008) {
+    World world = two_services();
+    std::vector<kube::Endpoint>& endpoints_of_a = world.objects.slices[object_name("default/a-1")].endpoints;
+    endpoints_of_a[0].hints_for_zones = {"a"};
+    endpoints_of_a[1].hints_for_zones = {"b"};
+    Shown shown(world);
+    for (const auto& [zone, left] : std::map<std::string, std::string>{{"a", "10.244.0.1"}, {"b", "10.244.0.2"}}) {
+        world.objects.nodes["edge-1"].meta.labels["topology.kubernetes.io/zone"] = zone;
+        const Step step = shown.engine.apply(with_node(world, "edge-1"));
+        ASSERT_EQ(keys_of(step.upsert), Lines{"default/a/TCP"});
+        ASSERT_EQ(step.upsert[0]->sets[0].endpoints.size(), 1U);
+        EXPECT_EQ(step.upsert[0]->sets[0].endpoints[0].address, ip(left));
+    }
+    // An external gateway's labels are its own.
+    const Step moved = shown.engine.set_gateway({.gateway_name = "gw", .mode = model::GatewayMode::External, .labels = {}});
+    EXPECT_EQ(keys_of(moved.upsert), Lines{"default/a/TCP"});
+    const Step labelled = shown.engine.set_gateway(
+        {.gateway_name = "gw", .mode = model::GatewayMode::External, .labels = {{"topology.kubernetes.io/zone", "a"}}});
+    EXPECT_EQ(keys_of(labelled.upsert), Lines{"default/a/TCP"});
+}
+
+TEST(Engine, TheFirstPodCidrOpensTheWayInside_ETP006_NAT004) {
+    World world = two_services();
+    world.objects.services[object_name("default/a")].external_traffic_policy = "Local";
+    Shown shown(world);
+    world.objects.nodes["edge-1"].pod_cidrs = {"10.245.0.0/24"};
+    const Step step = shown.engine.apply(with_node(world, "edge-1"));
+    ASSERT_EQ(keys_of(step.upsert), Lines{"default/a/TCP"});
+    EXPECT_TRUE(step.upsert[0]->frontends[0].inside_set.has_value());
+    world.objects.nodes["edge-1"].pod_cidrs.clear();
+    EXPECT_FALSE(shown.engine.apply(with_node(world, "edge-1")).upsert.at(0)->frontends[0].inside_set.has_value());
+}
+
+// An endpoint that is in two slices leaves one of them; one that moves between slices, in either order of events.
+TEST(Engine, AnEndpointStaysAsLongAsASliceHasIt_EP017) {
+    World world = two_services();
+    world.slice("a-2", "default/a", {endpoint("10.244.0.2"), endpoint("10.244.0.9")});
+    Shown shown(world);
+    const auto addresses = [&] {
+        Lines lines;
+        for (const model::Endpoint& one : shown.engine.desired().begin()->second->sets[0].endpoints) {
+            lines.push_back(one.address.to_string());
+        }
+        return lines;
+    };
+    EXPECT_EQ(addresses(), (Lines{"10.244.0.1", "10.244.0.2", "10.244.0.9"}));
+    world.objects.slices.erase(object_name("default/a-2"));
+    shown.engine.apply(with_slice(world, "default/a-2"));
+    EXPECT_EQ(addresses(), (Lines{"10.244.0.1", "10.244.0.2"}));
+    world.slice("a-3", "default/a", {endpoint("10.244.0.2")});
+    EXPECT_TRUE(shown.engine.apply(with_slice(world, "default/a-3")).upsert.empty());  // arrives before it leaves
+    world.objects.slices[object_name("default/a-1")].endpoints.pop_back();
+    EXPECT_TRUE(shown.engine.apply(with_slice(world, "default/a-1")).upsert.empty());
+    EXPECT_EQ(addresses(), (Lines{"10.244.0.1", "10.244.0.2"}));
+}
+
+Lines frontends_of(const Step& step) {
+    Lines lines;
+    for (const auto& service : step.upsert) {
+        for (const model::Frontend& frontend : service->frontends) {
+            lines.push_back(service->key.to_string() + " " + class_letter(frontend.cls) + " " + std::to_string(frontend.port));
+        }
+    }
+    return lines;
+}
+
+// What old and new type have in common stays under the same key: its flows, affinity and scheduler state with it.
+TEST(Engine, AChangedTypeIsADifferenceOfFrontends_SVC015) {
+    World world;
+    kube::Service& web = world.service("default/web");
+    web.type = "NodePort";
+    web.external_ips = {"203.0.113.1"};
+    web.ports[0].node_port = 30080;
+    Shown shown(world);
+    EXPECT_EQ(frontends_of(shown.first), (Lines{"default/web/TCP X 80", "default/web/TCP N 30080"}));
+    web.type = "LoadBalancer";
+    web.ingress = {{.ip = "203.0.113.9"}};
+    Step step = shown.engine.apply(with_service(world, "default/web"));
+    EXPECT_EQ(frontends_of(step), (Lines{"default/web/TCP L 80", "default/web/TCP X 80", "default/web/TCP N 30080"}));
+    EXPECT_TRUE(step.remove.empty());
+    web.type = "ClusterIP";
+    step = shown.engine.apply(with_service(world, "default/web"));
+    EXPECT_EQ(frontends_of(step), Lines{"default/web/TCP X 80"});
+    EXPECT_TRUE(step.remove.empty());
+    web.type = "ExternalName";
+    step = shown.engine.apply(with_service(world, "default/web"));
+    EXPECT_EQ(keys_of(step.remove), Lines{"default/web/TCP"});
+    EXPECT_TRUE(step.upsert.empty());
+}
+
+// The same number under another name: the frontend goes over in one step, to the endpoints that have the name.
+TEST(Engine, ARenamedPortIsTheSameFrontendOfAnotherServicePort_SVC017) {
+    World world;
+    kube::Service& web = world.service("default/web");
+    web.external_ips = {"203.0.113.1"};
+    web.ports[0].name = "http";
+    world.slice("s", "default/web", {endpoint("10.244.0.1")}).ports[0].name = "http";
+    Shown shown(world);
+    web.ports[0].name = "web";
+    Step step = shown.engine.apply(with_service(world, "default/web"));
+    EXPECT_EQ(keys_of(step.remove), Lines{"default/web:http/TCP"});
+    EXPECT_EQ(frontends_of(step), Lines{"default/web:web/TCP X 80"});
+    EXPECT_TRUE(step.upsert.at(0)->sets[0].endpoints.empty());
+    EXPECT_EQ(step.upsert.at(0)->sets[0].when_empty, lb::EmptyAction::Reject);
+    world.objects.slices[object_name("default/s")].ports[0].name = "web";
+    step = shown.engine.apply(with_slice(world, "default/s"));
+    EXPECT_EQ(step.upsert.at(0)->sets[0].endpoints.size(), 1U);
+}
+
 }  // namespace
 }  // namespace penstock::semantics::testing
