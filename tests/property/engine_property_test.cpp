@@ -105,7 +105,15 @@ kube::ServicePtr random_service(Prng& prng) {
     service.ip_families = any_of<std::vector<std::string>>(prng, {{"IPv4"}, {"IPv4", "IPv6"}, {}});
     service.meta.creation_timestamp = any_of<std::string>(prng, {"", "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"});
     service.external_traffic_policy = any_of<std::string>(prng, {"Cluster", "Local", "?"});
+    service.internal_traffic_policy = any_of<std::string>(prng, {"Cluster", "Local", "?"});
     service.meta.labels["team"] = any_of<std::string>(prng, {"blue", "red"});
+    service.topology_keys = any_of<std::vector<std::string>>(prng, {{}, {}, {}, {"rack"}, {"rack", "*"}, {"*", "rack"}});
+    if (prng.one_in(4)) {
+        service.meta.annotations["penstock.io/backend-node-selector"] = any_of<std::string>(prng, {"rack=1", "!rack", "("});
+    }
+    if (prng.one_in(4)) {
+        service.meta.annotations["penstock.io/node-weight-label"] = "weight";
+    }
     for (uint64_t i = prng.below(3); i > 0; --i) {
         service.external_ips.push_back(any_address(prng));
     }
@@ -128,6 +136,7 @@ kube::EndpointSlicePtr random_slice(Prng& prng) {
     if (!prng.one_in(8)) {
         slice.meta.labels["kubernetes.io/service-name"] = any_of(prng, kServices);
     }
+    slice.from_endpoints = prng.one_in(4);
     slice.ports = {{.name = "p", .port = any_of<int64_t>(prng, {8080, 8081})},
                    {.name = "q", .protocol = any_of<std::string>(prng, {"TCP", "UDP", "QUIC"}), .port = 8081}};
     for (uint64_t i = prng.below(4); i > 0; --i) {
@@ -135,6 +144,7 @@ kube::EndpointSlicePtr random_slice(Prng& prng) {
                                            any_of<std::string>(prng, {"edge-1", "edge-2", ""})));
         slice.endpoints.back().ready = !prng.one_in(3);
         slice.endpoints.back().terminating = prng.one_in(3);
+        slice.endpoints.back().hints_for_zones = any_of<InternedTexts>(prng, {{"a"}, {"b"}, {"a", "b"}, {}});
     }
     return std::make_shared<const kube::EndpointSlice>(std::move(slice));
 }
@@ -152,6 +162,8 @@ kube::EndpointSlicePtr flipped(Prng& prng, const kube::EndpointSlice& old) {
 kube::NodePtr random_node(Prng& prng) {
     kube::Node node;
     node.ready = prng.one_in(2);
+    node.meta.labels = any_of<std::map<std::string, std::string>>(
+        prng, {{}, {{"rack", "1"}, {"weight", "3"}}, {{"rack", "2"}}, {{"topology.kubernetes.io/zone", "a"}}, {{"weight", "0"}}});
     node.pod_cidrs = any_of<std::vector<std::string>>(prng, {{}, {"10.244.0.0/24"}, {"203.0.113.0/26"}, {"203.0.113.64/26", "?"}, {"?"}});
     node.addresses = any_of<std::vector<kube::NodeAddress>>(prng, {{},
                                                                    {{.type = "InternalIP", .address = "192.0.2.1"}},
@@ -198,6 +210,7 @@ model::GatewayIdentity random_gateway(Prng& prng) {
         gateway.node_name = any_of<std::string>(prng, {"edge-1", "edge-2", "nowhere"});
     }
     gateway.labels["rack"] = any_of<std::string>(prng, {"1", "2"});
+    gateway.labels["topology.kubernetes.io/zone"] = any_of<std::string>(prng, {"a", "b"});
     if (prng.one_in(2)) {
         gateway.addresses = {{.port_name = "pen0", .address = ip("203.0.113.2"), .prefix_length = 24}};
     }
@@ -242,6 +255,8 @@ Policy random_policy(Prng& prng) {
     Policy policy{.allowed_external_cidrs = {cidr("203.0.113.0/24"), cidr("2001:db8::/32")}};
     policy.lb_vip_scope = prng.one_in(2) ? Policy::VipScope::All : Policy::VipScope::Default;
     policy.node_port_primary_only = prng.one_in(4);
+    policy.serve_cluster_ips = prng.one_in(2);
+    policy.topology_no_match_drops = prng.one_in(2);
     return policy;
 }
 
