@@ -1,8 +1,18 @@
 #include "control/gateway/explain_view.hpp"
 
+#include "control/gateway/selection_trace.hpp"
 #include "control/rpc/convert.hpp"
 
 namespace penstock::gateway {
+namespace {
+
+void add_step(v1::Explanation& out, const std::string& stage, const std::string& finding) {
+    v1::ExplainStep& message = *out.add_steps();
+    message.set_stage(stage);
+    message.set_finding(finding);
+}
+
+}  // namespace
 
 Result<v1::Explanation> ExplainView::explain(const rpc::ExplainQuestion& question) const {
     if (question.port >= running_.ports.size()) {
@@ -22,9 +32,12 @@ Result<v1::Explanation> ExplainView::explain(const rpc::ExplainQuestion& questio
                            .tcp_not_syn = question.tcp_not_syn});
     v1::Explanation out;
     for (const auto& step : found.steps) {
-        v1::ExplainStep& message = *out.add_steps();
-        message.set_stage(step.stage);
-        message.set_finding(step.finding);
+        add_step(out, step.stage, step.finding);
+        if (found.frontend_class && std::string_view(step.stage) == "service") {
+            for (const std::string& line : trace_of(question.key, *found.frontend_class)) {
+                add_step(out, "service", line);
+            }
+        }
     }
     out.set_verdict(found.verdict);
     if (found.reason) {
@@ -44,6 +57,14 @@ Result<v1::Explanation> ExplainView::explain(const rpc::ExplainQuestion& questio
         out.set_next_hop_mac(found.next_hop_mac->to_string());
     }
     return out;
+}
+
+std::vector<std::string> ExplainView::trace_of(const packet::FlowKey& key, lb::FrontendClass cls) const {
+    // Copies of what is shared: the search does not hold up the reconciler.
+    const auto [services, pod_cidrs] =
+        running_.reconciler.read([](const ReconcilerState& state) { return std::pair(state.asked, state.environment.pod_cidrs); });
+    const auto met = frontend_at(services, cls, key.destination, key.destination_port, key.protocol);
+    return met ? selection_trace(set_for(*met, pod_cidrs, key.source)) : std::vector<std::string>();
 }
 
 }  // namespace penstock::gateway

@@ -1,4 +1,4 @@
-// `explain` over gRPC: the worker room's dry run, with names instead of numbers.
+// `explain` over gRPC: the worker room's dry run, with names instead of numbers, and with what became of the Service's endpoints before.
 #pragma once
 
 #include "control/gateway/running.hpp"
@@ -12,6 +12,9 @@ class ExplainView final : public rpc::DebugTarget {
     [[nodiscard]] Result<v1::Explanation> explain(const rpc::ExplainQuestion& question) const override;
 
  private:
+    // What happened to the endpoints of the frontend that the packet meets (selection_trace.hpp).
+    [[nodiscard]] std::vector<std::string> trace_of(const packet::FlowKey& key, lb::FrontendClass cls) const;
+
     const Running& running_;
 };
 

@@ -144,6 +144,7 @@ class Teller {
         const std::string destination = socket_text(query_.key.destination, query_.key.destination_port);
         if (frontend != nullptr) {
             const lb::BackendSet& set = frontend->backends();
+            out_.frontend_class = frontend->cls;
             return step("service", destination + " is a frontend of " + frontend->service->display_name() + " (" +
                                        lb::to_string(frontend->cls) + "); usable backends: " + std::to_string(set.usable.size()) +
                                        "; source: " + lb::to_string(set.source));

@@ -10,6 +10,7 @@
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
+#include "dataplane/lb/service.hpp"
 #include "dataplane/packet/flow_key.hpp"
 #include "dataplane/stats/counters.hpp"
 
@@ -63,8 +64,9 @@ struct ExplainStep {
 
 struct Explanation {
     std::vector<ExplainStep> steps;
-    std::string verdict;               // transmit, punt, hold, reject, drop
-    std::optional<DropReason> reason;  // for drop, and for a reject that the packet itself forbids
+    std::string verdict;                              // transmit, punt, hold, reject, drop
+    std::optional<DropReason> reason;                 // for drop, and for a reject that the packet itself forbids
+    std::optional<lb::FrontendClass> frontend_class;  // of the frontend that a first packet meets
     std::optional<packet::FlowKey> leaves_as;
     NicPortId egress;
     std::optional<IpAddr> next_hop;
