@@ -81,6 +81,14 @@ po::options_description everywhere() {
         "alone");
     add("source-ranges-compat", text("none|kube-proxy")->default_value("none"),
         "kube-proxy: a list of source ranges that names one IP family leaves the other one open; none: it is closed");
+    add("serve-cluster-ips", po::bool_switch(),
+        "serve ClusterIPs as well, for networks that route them to the gateway; default: they are ordinary addresses to it");
+    add("masquerade-all", po::bool_switch(), "translate the source of Pods at ClusterIPs, too; default: only that of clients outside");
+    add("symmetric-return", text("true|false")->default_value("true"),
+        "false: answers of endpoints do not come back through a gateway in external mode, so that the client's address cannot be kept "
+        "there");
+    add("topology-no-match", text("reject|drop")->default_value("reject"),
+        "what new flows of a Service get whose topologyKeys no endpoint near the gateway matches");
     add("coalesce-ms", po::value<int64_t>()->value_name("MS")->default_value(kCoalesceDefault.count()),
         "changes within this time are sent as one; the first one after a quiet time is sent at once. At most 1000; 0: each is sent alone");
     add("audit-period-s", po::value<int64_t>()->value_name("SECONDS")->default_value(std::chrono::seconds(kAuditPeriodDefault).count()),
@@ -169,6 +177,16 @@ Status read_words(const po::variables_map& values, semantics::Policy& policy) {
         return fail(Errc::InvalidArgument, "--source-ranges-compat " + compat + ": must be none or kube-proxy");
     }
     policy.source_ranges_compat_kube_proxy = compat == "kube-proxy";
+    const std::string symmetric = text_of(values, "symmetric-return");
+    if (symmetric != "true" && symmetric != "false") {
+        return fail(Errc::InvalidArgument, "--symmetric-return " + symmetric + ": must be true or false");
+    }
+    policy.symmetric_return = symmetric == "true";
+    const std::string no_match = text_of(values, "topology-no-match");
+    if (no_match != "reject" && no_match != "drop") {
+        return fail(Errc::InvalidArgument, "--topology-no-match " + no_match + ": must be reject or drop");
+    }
+    policy.topology_no_match_drops = no_match == "drop";
     const auto scheduler = lb::parse_scheduler(text_of(values, "scheduler"));
     if (!scheduler) {
         return in_context("--scheduler", scheduler.error());
@@ -197,6 +215,8 @@ Result<semantics::Policy> read_policy(const po::variables_map& values) {
     }
     policy.lb_class = text_of(values, "lb-class");
     policy.default_lb = values["default-lb"].as<bool>();
+    policy.serve_cluster_ips = values["serve-cluster-ips"].as<bool>();
+    policy.masquerade_all = values["masquerade-all"].as<bool>();
     policy.own_proxy_name = text_of(values, "proxy-name");
     return policy;
 }

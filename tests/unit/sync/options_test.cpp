@@ -49,6 +49,21 @@ TEST(SyncOptions, ReadThePolicy_LB002_LB003_SRC003_SVC004) {
     EXPECT_TRUE(policy.source_ranges_compat_kube_proxy);
 }
 
+TEST(SyncOptions, ReadWhatClusterIpsAndTopologyWant_SVC013_NAT004_ETP004_TOPO004) {
+    const semantics::Policy defaults = options_of({"--manifests=m"}).policy;
+    EXPECT_FALSE(defaults.serve_cluster_ips);
+    EXPECT_FALSE(defaults.masquerade_all);
+    EXPECT_TRUE(defaults.symmetric_return);
+    EXPECT_FALSE(defaults.topology_no_match_drops);
+    const semantics::Policy policy =
+        options_of({"--manifests=m", "--serve-cluster-ips", "--masquerade-all", "--symmetric-return=false", "--topology-no-match=drop"})
+            .policy;
+    EXPECT_TRUE(policy.serve_cluster_ips);
+    EXPECT_TRUE(policy.masquerade_all);
+    EXPECT_FALSE(policy.symmetric_return);
+    EXPECT_TRUE(policy.topology_no_match_drops);
+}
+
 TEST(SyncOptions, NodePortAddressesAreRangesOrPrimary_NODEPORT002) {
     EXPECT_TRUE(options_of({"--manifests=m", "--nodeport-addresses=primary"}).policy.node_port_primary_only);
     EXPECT_EQ(options_of({"--manifests=m", "--nodeport-addresses=10.0.0.0/8"}).policy.node_port_within,
@@ -103,6 +118,8 @@ INSTANTIATE_TEST_SUITE_P(
                             {"--manifests=m", "--scheduler=best"},
                             "\"best\" is not a scheduler: rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c are known"},
                     Refusal{"compat", {"--manifests=m", "--source-ranges-compat=yes"}, "none or kube-proxy"},
+                    Refusal{"symmetric", {"--manifests=m", "--symmetric-return=maybe"}, "true or false"},
+                    Refusal{"no_match", {"--manifests=m", "--topology-no-match=shrug"}, "reject or drop"},
                     Refusal{"tcp_without_tls", {"--manifests=m", "--gateway=10.0.0.1:7443"}, "--tls-cert, --tls-key and --tls-ca"},
                     Refusal{"target", {"--manifests=m", "--gateway=10.0.0.1"}, "HOST:PORT"},
                     Refusal{"twice", {"--manifests=m", "--gateway=unix:/a", "--gateway=unix:/a"}, "given twice"},
