@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "control/gateway/routed_prefixes.hpp"
 #include "control/log/log.hpp"
 #include "drivers/host_facts.hpp"
 
@@ -130,7 +131,7 @@ void Reconciler::process(Inputs inputs) {
     std::vector<Answer> answers;
     std::vector<std::pair<rpc::StateUpdate, Error>> rejected;
     std::unique_ptr<config::Snapshot> next;
-    bool identity_changed = false;
+    IdentityChange change;
     {
         const std::lock_guard lock(state_mutex_);
         std::vector<model::ServiceKey> all_touched;
@@ -145,9 +146,9 @@ void Reconciler::process(Inputs inputs) {
         }
         if (inputs.forwarding) {
             state_.mirror = std::move(inputs.mirror);
-            identity_changed = take_over(*state_.mirror);
+            change = take_over(*state_.mirror);
         }
-        if (!answers.empty() || identity_changed) {
+        if (!answers.empty() || change.addresses) {
             recompile(all_touched);
         }
         if (!answers.empty() || inputs.forwarding) {
@@ -164,8 +165,10 @@ void Reconciler::process(Inputs inputs) {
     for (auto& [update, error] : rejected) {
         update.done(std::unexpected(std::move(error)));
     }
-    if (identity_changed) {
+    if (change.addresses) {
         log::get("control").info("the twins' addresses have changed");
+    }
+    if (change.addresses || change.routed_prefixes) {
         const std::lock_guard lock(input_mutex_);
         if (identity_listener_) {
             identity_listener_();
@@ -246,8 +249,8 @@ bool Reconciler::put(model::Service service) {
     return true;
 }
 
-// Routes, source addresses and the identity from Linux's side. True where the identity is another one now.
-bool Reconciler::take_over(const drivers::MirroredState& mirror) {
+// Routes, source addresses and the identity from Linux's side.
+Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& mirror) {
     routes_ = route::RouteTable::build(mirror.routes, mirror.neighbours, mirror.addresses, mirror.ports);
     nat::SnatConfig snat{.addresses = snat_addresses(options_.snat_addresses, options_.twins, mirror.addresses,
                                                      options_.snat_addresses.empty() ? std::vector<IpAddr>{} : drivers::host_addresses()),
@@ -256,12 +259,18 @@ bool Reconciler::take_over(const drivers::MirroredState& mirror) {
     if (snat != *snat_) {
         snat_ = std::make_shared<const nat::SnatConfig>(std::move(snat));
     }
-    auto addresses = port_addresses(options_.twins, mirror.addresses);
-    if (addresses == state_.identity.addresses) {
-        return false;
+    const auto replace = [](auto& held, auto now) {
+        const bool differs = held != now;
+        held = std::move(now);
+        return differs;
+    };
+    model::GatewayIdentity& identity = state_.identity;
+    IdentityChange change{.addresses = replace(identity.addresses, port_addresses(options_.twins, mirror.addresses))};
+    // On a node nobody asks which Pods can be reached: all can.
+    if (identity.mode == model::GatewayMode::External) {
+        change.routed_prefixes = replace(identity.routed_prefixes, routed_prefixes(mirror.routes));
     }
-    state_.identity.addresses = std::move(addresses);
-    return true;
+    return change;
 }
 
 void Reconciler::recompile(std::span<const model::ServiceKey> touched) {

@@ -31,7 +31,7 @@
 namespace penstock::gateway {
 
 struct ReconcilerOptions {
-    model::GatewayIdentity identity;   // its addresses come from Linux
+    model::GatewayIdentity identity;   // its addresses and routed prefixes come from Linux
     std::vector<TwinAddresses> twins;  // in NicPort order
     std::vector<IpAddr> snat_addresses;
     nat::PortRange snat_ports;
@@ -94,6 +94,11 @@ class Reconciler {
         bool forwarding = false;
     };
     struct Answer;
+    // What became different in the identity.
+    struct IdentityChange {
+        bool addresses = false;
+        bool routed_prefixes = false;
+    };
 
     void run();
     void process(Inputs inputs);
@@ -101,7 +106,7 @@ class Reconciler {
     std::vector<model::ServiceKey> accept_full(rpc::StateUpdate& update);
     std::vector<model::ServiceKey> accept_delta(rpc::StateUpdate& update);
     bool put(model::Service service);
-    bool take_over(const drivers::MirroredState& mirror);
+    IdentityChange take_over(const drivers::MirroredState& mirror);
     void recompile(std::span<const model::ServiceKey> touched);
     std::unique_ptr<config::Snapshot> snapshot() const;
     void answer(std::vector<Answer>& answers);

@@ -178,6 +178,9 @@ struct PortAddress {
     auto operator<=>(const PortAddress&) const = default;
 };
 
+// Of GatewayIdentity::routed_prefixes: more than the Pod CIDRs of the largest clusters, one for each of 5,000 Nodes.
+inline constexpr size_t kRoutedPrefixesMax = 8'192;
+
 // Who a gateway is: penstockd says it first on the state stream and again on change; an input of the semantics.
 struct GatewayIdentity {
     std::string gateway_name;
@@ -185,6 +188,8 @@ struct GatewayIdentity {
     std::string node_name;  // node mode: the Node object this gateway is; "" in external mode
     std::map<std::string, std::string> labels;
     std::vector<PortAddress> addresses;  // sorted
+    // External mode: where it can send without its default routes; sorted, none inside another, at most kRoutedPrefixesMax.
+    std::vector<Prefix> routed_prefixes;
     bool operator==(const GatewayIdentity&) const = default;
 };
 

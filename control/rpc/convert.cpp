@@ -625,6 +625,9 @@ v1::Identity to_proto(const model::GatewayIdentity& identity) {
         out.set_prefix_length(address.prefix_length);
         out.set_configured(address.configured);
     }
+    for (const auto& prefix : identity.routed_prefixes) {
+        message.add_routed_prefixes(prefix.to_string());
+    }
     return message;
 }
 
@@ -839,6 +842,17 @@ Result<model::GatewayIdentity> from_proto(const v1::Identity& identity) {
         out.addresses.push_back({in.port_name(), *address, static_cast<uint8_t>(in.prefix_length()), in.configured()});
     }
     std::ranges::sort(out.addresses);
+    if (static_cast<size_t>(identity.routed_prefixes_size()) > model::kRoutedPrefixesMax) {
+        return in_context(context, {Errc::InvalidArgument, "routed_prefixes: more than " + std::to_string(model::kRoutedPrefixesMax)});
+    }
+    for (int i = 0; i < identity.routed_prefixes_size(); ++i) {
+        auto prefix = Prefix::parse(identity.routed_prefixes(i));
+        if (!prefix) {
+            return in_context(context + ": " + indexed("routed_prefixes", i), std::move(prefix.error()));
+        }
+        out.routed_prefixes.push_back(*prefix);
+    }
+    sort_unique(out.routed_prefixes);
     return out;
 }
 

@@ -248,6 +248,26 @@ TEST(Reconciler, AddressesOfTheTwinsReachNodePortsSnatAndTheIdentity_NODEPORT008
     bench.reconciler.set_identity_listener(nullptr);
 }
 
+TEST(Reconciler, RoutesReachTheIdentityAndAreAnnouncedWhereTheyDiffer_NODEPORT009) {
+    Bench bench;
+    size_t announced = 0;
+    bench.reconciler.set_identity_listener([&] { ++announced; });
+    auto state = std::make_shared<drivers::MirroredState>(*Bench::linux_with({"192.0.2.1"}));
+    state->routes = {{.destination = Prefix::parse("10.244.0.0/16").value(), .egress = {0}, .gateway = ip("192.0.2.5"), .metric = 0}};
+    bench.reconciler.mirrored(state, true);
+    ASSERT_TRUE(bench.send(Bench::full(1, {})).get());
+    state = std::make_shared<drivers::MirroredState>(*state);
+    state->routes.push_back({.destination = Prefix::parse("0.0.0.0/0").value(), .egress = {0}, .gateway = ip("192.0.2.5"), .metric = 0});
+    bench.reconciler.mirrored(state, true);
+    ASSERT_TRUE(bench.send(Bench::full(2, {})).get());
+    // Answered before listeners are told of what came with the message: the third message is worked off after that.
+    ASSERT_TRUE(bench.send(Bench::full(3, {})).get());
+    bench.reconciler.set_identity_listener(nullptr);
+    EXPECT_EQ(announced, 1U);
+    bench.reconciler.read(
+        [](const ReconcilerState& now) { EXPECT_EQ(now.identity.routed_prefixes, std::vector{Prefix::parse("10.244.0.0/16").value()}); });
+}
+
 TEST(Reconciler, NeighbourStatesAreForReadersAndPublishNothing) {
     Bench bench;
     auto state = std::make_shared<drivers::MirroredState>(*Bench::linux_with({"192.0.2.1"}));

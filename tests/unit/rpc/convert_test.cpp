@@ -224,8 +224,12 @@ TEST(Convert, NodePortAddressesSurviveTheWireAndNameWhatIsWrong) {
 }
 
 TEST(Convert, AnIdentitySurvivesTheWireAndNamesWhatIsWrong) {
-    const model::GatewayIdentity identity{
-        "edge-1", model::GatewayMode::Node, "worker-1", {{"zone", "a"}}, {{"pen0", ip("192.0.2.1"), 24, true}}};
+    const model::GatewayIdentity identity{"edge-1",
+                                          model::GatewayMode::Node,
+                                          "worker-1",
+                                          {{"zone", "a"}},
+                                          {{"pen0", ip("192.0.2.1"), 24, true}},
+                                          {Prefix::parse("10.244.0.0/16").value()}};
     EXPECT_EQ(from_proto(to_proto(identity)).value(), identity);
     auto message = to_proto(identity);
     message.clear_node_name();
@@ -233,6 +237,13 @@ TEST(Convert, AnIdentitySurvivesTheWireAndNamesWhatIsWrong) {
     message = to_proto(identity);
     message.mutable_addresses(0)->set_prefix_length(33);
     EXPECT_NE(from_proto(message).error().what.find("addresses[0]: prefix length 33 is not in 0-32"), std::string::npos);
+    message = to_proto(identity);
+    message.set_routed_prefixes(0, "10.244.0.0");
+    EXPECT_NE(from_proto(message).error().what.find("routed_prefixes[0]: "), std::string::npos);
+    for (size_t i = 0; i < model::kRoutedPrefixesMax; ++i) {
+        message.add_routed_prefixes("10.244.0.0/16");
+    }
+    EXPECT_NE(from_proto(message).error().what.find("routed_prefixes: more than 8192"), std::string::npos);
     message = to_proto(identity);
     message.clear_gateway_name();
     EXPECT_NE(from_proto(message).error().what.find("gateway_name is empty"), std::string::npos);
