@@ -52,6 +52,7 @@ constexpr std::array kRejectDrop = {Word{"reject", "reject"}, Word{"drop", "drop
 constexpr std::array kSnatModes = {Word{"auto", "auto"}, Word{"always", "always"}, Word{"never", "never"}};
 constexpr std::array kNlb = {Word{"nlb", "fine"}};
 constexpr std::array kClassic = {Word{"classic", "fine"}, Word{"application", "application"}};
+constexpr std::array kNodeWeights = {Word{"equal", "equal"}, Word{"ready-pods", "ready-pods"}};
 constexpr std::array kAffinityScopes = {Word{"port", "port"}, Word{"service", "service"}};
 
 constexpr std::array kConnectionDraining = {Spelling{"penstock.io/connection-draining", kBool},
@@ -157,6 +158,7 @@ constexpr std::array kTranslateFamily = {Spelling{"penstock.io/translate-family"
 constexpr std::array kSourceRanges = {Spelling{"service.beta.kubernetes.io/load-balancer-source-ranges", of_kind(Kind::List)}};
 constexpr std::array kExternalIps = {Spelling{"penstock.io/external-ips", of_kind(Kind::List)}};
 constexpr std::array kAffinityScope = {Spelling{"penstock.io/affinity-scope", words(kAffinityScopes)}};
+constexpr std::array kNodeWeight = {Spelling{"penstock.io/node-weight", words(kNodeWeights)}};
 
 constexpr std::array<Row, kSettings> kRows = {{
     {Setting::ConnectionDraining, "ANN-01", kConnectionDraining, "unset",
@@ -193,7 +195,7 @@ constexpr std::array<Row, kSettings> kRows = {{
     {Setting::CrossZone, "ANN-15", kCrossZone, "true", "false: endpoints in the gateway's zone go first", "true is used", Support::Neutral,
      "true"},
     {Setting::OnlyNodesWithEndpoints, "ANN-16", kOnlyNodesWithEndpoints, "false; true with policy Local",
-     "where Nodes are backends: only those with ready endpoints", "the default is used", Support::Neutral, "false"},
+     "where Nodes are backends: only those with ready endpoints", "the default is used"},
     {Setting::Scope, "ANN-17", kScope, "external", "which pools a LoadBalancer IP may come from", "external is used", Support::Neutral,
      "external"},
     {Setting::MaxBandwidthOut, "ANN-18", kMaxBandwidthOut, "none", "most that endpoints may send to clients", "there is no limit",
@@ -234,6 +236,8 @@ constexpr std::array<Row, kSettings> kRows = {{
      "external IPs besides spec.externalIPs, under the same rights; read only with --external-ips-annotation", "the entry is skipped"},
     {Setting::AffinityScope, "AFF-002", kAffinityScope, "port", "whether the ports of a Service pin a client together", "port is used",
      Support::Neutral, "port"},
+    {Setting::NodeWeight, "LB-019", kNodeWeight, "as --node-weight says",
+     "where Nodes are backends: all get as much, or each as many shares as it has ready Pods of the Service", "--node-weight is used"},
 }};
 
 constexpr bool rows_are_in_order() {

@@ -53,8 +53,9 @@ enum class Setting : uint8_t {
     SourceRanges,
     ExternalIps,
     AffinityScope,
+    NodeWeight,
 };
-inline constexpr size_t kSettings = 42;
+inline constexpr size_t kSettings = 43;
 
 enum class Kind : uint8_t {
     Bool,                 // true, false, 1, 0, t, f in any case (ANN-G2)

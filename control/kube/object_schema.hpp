@@ -277,6 +277,8 @@ Node read_node(const Fields& object, const ObjectName& name) {
     if (const std::string_view cidr = spec.text("podCIDR"); node.pod_cidrs.empty() && !cidr.empty()) {
         node.pod_cidrs = {std::string(cidr)};
     }
+    node.deleting = !object.mapping("metadata").text("deletionTimestamp").empty();
+    spec.each_mapping("taints", [&](const Fields& taint) { node.taints.emplace_back(taint.text("key")); });
     node.unschedulable = spec.boolean("unschedulable").value_or(false);
     const Fields status = object.mapping("status");
     status.each_mapping("addresses", [&](const Fields& address) {

@@ -123,6 +123,8 @@ struct Node {
     std::vector<std::string> pod_cidrs;  // spec.podCIDRs
     bool ready = true;                   // the Ready condition is not False or Unknown
     bool unschedulable = false;
+    bool deleting = false;            // metadata.deletionTimestamp is there: a finalizer holds it
+    std::vector<std::string> taints;  // keys of spec.taints
     bool operator==(const Node&) const = default;
 };
 

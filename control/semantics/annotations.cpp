@@ -118,6 +118,7 @@ void tell_unknown(const Annotations& object, Notices& notices) {
 AnnotationSettings settings_of(const Annotations& object, const Policy& policy, Notices& notices) {
     AnnotationSettings settings;
     settings.scheduler = policy.default_scheduler;
+    settings.node_weight_ready_pods = policy.node_weight_ready_pods;
     if (object.empty()) {
         return settings;
     }
@@ -137,12 +138,14 @@ AnnotationSettings settings_of(const Annotations& object, const Policy& policy, 
     if (const std::string_view scheduler = reader.word(Setting::Scheduler); !scheduler.empty()) {
         settings.scheduler = lb::parse_scheduler(scheduler).value_or(policy.default_scheduler);
     }
+    if (const std::string_view weight = reader.word(Setting::NodeWeight); !weight.empty()) {
+        settings.node_weight_ready_pods = weight == "ready-pods";
+    }
     settings.node_weight_label = reader.text(Setting::NodeWeightLabel);
     settings.topology_keys = reader.text(Setting::TopologyKeys);
     settings.no_endpoints = reader.word(Setting::NoEndpointsAction) == "drop" ? lb::EmptyAction::Drop : lb::EmptyAction::Reject;
     for (const annotations::Row& row : annotations::rows()) {
-        if (row.support != annotations::Support::Full && row.setting != Setting::CrossZone &&
-            row.setting != Setting::OnlyNodesWithEndpoints) {
+        if (row.support != annotations::Support::Full && row.setting != Setting::CrossZone) {
             (void)reader.read(row.setting);
         }
     }

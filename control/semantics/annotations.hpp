@@ -30,6 +30,7 @@ struct AnnotationSettings {
     std::optional<bool> only_nodes_with_endpoints;                // ANN-16; unset: by policy
     lb::SchedulerKind scheduler = lb::SchedulerKind::RoundRobin;  // ANN-26
     std::string_view node_weight_label;                           // ANN-27; "" none
+    bool node_weight_ready_pods = false;                          // of Nodes as backends; else all are alike
     std::string_view topology_keys;                               // ANN-28, as written; "" none
     lb::EmptyAction no_endpoints = lb::EmptyAction::Reject;       // ANN-29
     bool withholds_load_balancer_ips = false;                     // ANN-G4: asks for what we cannot do, and the operator refuses that

@@ -7,6 +7,7 @@
 
 #include "control/kube/objects.hpp"
 #include "control/semantics/address_count.hpp"
+#include "control/semantics/node_facts.hpp"
 #include "control/semantics/prefix_set.hpp"
 #include "control/semantics/semantics.hpp"
 
@@ -15,8 +16,11 @@ namespace penstock::semantics {
 struct ClusterFacts {
     // Every allocated ClusterIP, served or not, of ignored Services too (SVC-014).
     AddressCount cluster_ips;
-    // Pod CIDRs of all Nodes.
+    // Pod CIDRs of all Nodes, and the operator's.
     PrefixSet pod_cidrs;
+    NodeFacts nodes;
+    // External mode: traffic goes to Nodes, not to Pods.
+    bool through_nodes = false;
 };
 
 // Those that can be read; the others are told in `notices`.

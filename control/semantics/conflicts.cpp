@@ -138,7 +138,8 @@ CreationTime CreationTime::parse(std::string_view text) noexcept {
 }
 
 std::string Claimant::to_string() const {
-    return service.namespace_name + "/" + service.name + " (" + class_name(cls) + ")";
+    return service.namespace_name + "/" + service.name + " (" +
+           (port_index == kHealthCheckIndex ? "healthCheckNodePort" : class_name(cls)) + ")";
 }
 
 void FrontendOwners::lay(const Claim& claim) {

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -44,6 +45,9 @@ struct CreationTime {
     auto operator<=>(const CreationTime&) const = default;
 };
 
+// Claimant::port_index of a healthCheckNodePort: after all real ports, so that a Service's own NodePort of the same number comes first.
+inline constexpr size_t kHealthCheckIndex = std::numeric_limits<size_t>::max();
+
 // One claim on a tuple. Orders itself: the smaller claim wins.
 struct Claimant {
     // In the order of SVC-018: C before L before X. N never meets the others, because its tuples are its own.
@@ -52,7 +56,7 @@ struct Claimant {
     kube::ObjectName service;
     size_t port_index = 0;  // among the Service's good ports; settles a tuple that one Service names twice
     auto operator<=>(const Claimant&) const = default;
-    // "default/web (external IP)".
+    // "default/web (external IP)", "default/web (healthCheckNodePort)".
     [[nodiscard]] std::string to_string() const;
 };
 static_assert(lb::FrontendClass::ClusterIp < lb::FrontendClass::LoadBalancerIp);

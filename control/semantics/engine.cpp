@@ -64,12 +64,20 @@ void each_external_ip(const kube::Service& service, const Visit& visit) {
 
 }  // namespace
 
+Engine::Engine(Policy policy) : policy_(std::move(policy)) {
+    for (const Prefix& cidr : policy_.cluster_cidrs) {
+        facts_.pod_cidrs.add(cidr);
+    }
+}
+
 Step Engine::set_gateway(const model::GatewayIdentity& gateway) {
     Step step;
     const bool is_first = !gateway_;
     const bool is_another = is_first || !reads_alike(*gateway_, gateway);
+    choice_due_ = is_another || gateway_->routed_prefixes != gateway.routed_prefixes;
     gateway_ = gateway;
     if (!is_another) {
+        settle(step);
         return step;
     }
     if (is_first) {
@@ -79,9 +87,7 @@ Step Engine::set_gateway(const model::GatewayIdentity& gateway) {
         all.nodes = std::exchange(objects_.nodes, {});
         take_in(all, step);
     }
-    for (auto& [name, record] : records_) {
-        mark(record, Due::Plan);
-    }
+    mark_all(Due::Plan);
     environment_due_ = true;
     settle(step);
     return step;
@@ -115,12 +121,13 @@ void Engine::take_in_node(const std::string& name, const kube::NodePtr& node, St
     const kube::NodePtr old = exchange(objects_.nodes, name, node);
     const bool both = old != nullptr && node != nullptr;
     if (name == gateway_->node_name) {
-        environment_due_ |= !both || old->addresses != node->addresses;
+        environment_due_ |= !both || old->addresses != node->addresses || is_leaving(*old) != is_leaving(*node);
     }
     if (!both || old->meta.labels != node->meta.labels) {
         node_labels_changed_ = true;
         origin_moved_ |= name == gateway_->node_name && label_of(old.get(), kZoneLabel) != label_of(node.get(), kZoneLabel);
     }
+    nodes_changed_ |= facts_.nodes.put(name, node);
     if (both && old->pod_cidrs == node->pod_cidrs) {
         return;
     }
@@ -129,10 +136,12 @@ void Engine::take_in_node(const std::string& name, const kube::NodePtr& node, St
     std::vector<ObjectNotice> notices_now;
     for (const Prefix& cidr : old ? pod_cidrs_of(name, *old, notices_before) : std::vector<Prefix>()) {
         facts_.pod_cidrs.remove(cidr);
+        node_cidrs_.remove(cidr);
         pod_cidrs_changed_ = true;
     }
     for (const Prefix& cidr : node ? pod_cidrs_of(name, *node, notices_now) : std::vector<Prefix>()) {
         facts_.pod_cidrs.add(cidr);
+        node_cidrs_.add(cidr);
         pod_cidrs_changed_ = true;
     }
     pod_cidrs_known_changed_ |= pod_cidrs_known == facts_.pod_cidrs.empty();
@@ -215,7 +224,14 @@ void Engine::mark(Record& record, Due due) {
     record.due = std::max(record.due, due);
 }
 
+void Engine::mark_all(Due due) {
+    for (auto& [name, record] : records_) {
+        mark(record, due);
+    }
+}
+
 void Engine::settle(Step& step) {
+    choose_between_pods_and_nodes(step);
     make_plans();
     make_decisions(step);
     if (std::exchange(environment_due_, false)) {
@@ -225,9 +241,29 @@ void Engine::settle(Step& step) {
     std::ranges::sort(step.gone);
 }
 
+void Engine::choose_between_pods_and_nodes(Step& step) {
+    if (!std::exchange(choice_due_, false) && !pod_cidrs_changed_) {
+        return;
+    }
+    const PrefixSet operators(policy_.cluster_cidrs);
+    // The operator's block may be wider than what is routed of it, Node by Node.
+    BackendChoice choice = choose_backends(*gateway_, policy_, node_cidrs_.empty() ? operators : node_cidrs_);
+    if (facts_.through_nodes != choice.through_nodes) {
+        facts_.through_nodes = choice.through_nodes;
+        mark_all(Due::Plan);
+    }
+    if (gateway_->mode == model::GatewayMode::Node) {
+        told_backends_.reset();
+    } else if (told_backends_ != choice.through_nodes) {
+        told_backends_ = choice.through_nodes;
+        step.backends = std::move(choice);
+    }
+}
+
 void Engine::make_plans() {
     const auto plan_again = [this](Record& record) { mark(record, Due::Plan); };
     if (std::exchange(pod_cidrs_changed_, false)) {
+        environment_due_ = true;
         external_ip_users_.each(plan_again);
     }
     for (const IpAddr& address : changed_cluster_ips_) {
@@ -253,11 +289,15 @@ void Engine::make_decisions(Step& step) {
         mark(records_.at(name), Due::Decision);
     }
     const auto decide_again = [this](Record& record) { mark(record, Due::Decision); };
-    for (const IpAddr& address : std::exchange(changed_cluster_ips_, {})) {
-        endpoint_users_.each_at(address, decide_again);
+    bool nodes_changed = std::exchange(nodes_changed_, false);
+    for (const auto& changed : {std::exchange(changed_cluster_ips_, {}), owners_.take_changed_vips()}) {
+        for (const IpAddr& address : changed) {
+            endpoint_users_.each_at(address, decide_again);
+            nodes_changed |= facts_.nodes.contains(address);
+        }
     }
-    for (const IpAddr& address : owners_.take_changed_vips()) {
-        endpoint_users_.each_at(address, decide_again);
+    if (nodes_changed && facts_.through_nodes) {
+        mark_all(Due::Decision);
     }
     const bool all = std::exchange(origin_moved_, false) | std::exchange(pod_cidrs_known_changed_, false);
     if (std::exchange(node_labels_changed_, false) | all) {
@@ -330,6 +370,9 @@ void Engine::read_environment(Step& step) {
     model::Environment environment;
     environment.node_ports =
         node_port_addresses_of(node == objects_.nodes.end() ? nullptr : node->second.get(), *gateway_, policy_, notices);
+    environment.pod_cidrs = facts_.pod_cidrs.outermost();
+    environment.rejects_closed_vip_ports = policy_.rejects_closed_vip_ports;
+    environment.node_eligible = gateway_->mode != model::GatewayMode::Node || node == objects_.nodes.end() || !is_leaving(*node->second);
     sort_unique(notices);
     tell_difference(node_port_notices_, notices, step);
     node_port_notices_ = std::move(notices);

@@ -1,7 +1,8 @@
 // Kubernetes Service semantics, kept up to date: what one gateway shall do, as the objects and the gateway change. What it holds after any
 // sequence of changes is what evaluate() makes of the objects that are left (GEN-006); what a change costs follows the change.
 //
-//   Changes ─┬─ Node ────── Pod CIDRs ───────────┐                        ┌─ who names an address as external IP
+//   Changes ─┬─ Node ─┬──── Pod CIDRs ───────────┐                        ┌─ who names an address as external IP
+//            │        └──── addresses, health ──── where Nodes are the backends, every Service is decided again
 //            ├─ Service ─┬─ ClusterIPs ──────────┴─ changed facts ────────┴─> those Services are planned again
 //            │           └─> it is planned                                                   │
 //            │                                                                               v
@@ -27,6 +28,8 @@
 #include "control/kube/changes.hpp"
 #include "control/model/desired.hpp"
 #include "control/semantics/address_users.hpp"
+#include "control/semantics/node_backends.hpp"
+#include "control/semantics/prefix_set.hpp"
 #include "control/semantics/service_plan.hpp"
 
 namespace penstock::semantics {
@@ -36,10 +39,11 @@ struct Step {
     std::vector<std::shared_ptr<const model::Service>> upsert;  // new, or different in anything; sorted by key
     std::vector<model::ServiceKey> remove;                      // sorted
     std::optional<model::Environment> environment;              // where they differ
+    std::optional<BackendChoice> backends;                      // external mode: Pods or Nodes, where it is the other now
     std::vector<ObjectNotice> appeared;                         // sorted; those inside `upsert` included
     std::vector<ObjectNotice> gone;                             // sorted
     [[nodiscard]] bool is_empty() const noexcept {
-        return upsert.empty() && remove.empty() && !environment && appeared.empty() && gone.empty();
+        return upsert.empty() && remove.empty() && !environment && !backends && appeared.empty() && gone.empty();
     }
 };
 
@@ -48,7 +52,7 @@ class Engine {
  public:
     using Services = std::map<model::ServiceKey, std::shared_ptr<const model::Service>>;
 
-    explicit Engine(Policy policy) : policy_(std::move(policy)) {}
+    explicit Engine(Policy policy);
 
     // Before the first call nothing is evaluated: apply() only remembers.
     Step set_gateway(const model::GatewayIdentity& gateway);
@@ -87,6 +91,8 @@ class Engine {
 
     // Does what is due.
     void settle(Step& step);
+    void choose_between_pods_and_nodes(Step& step);
+    void mark_all(Due due);
     void make_plans();
     void make_decisions(Step& step);
     void decide(Record& record, Step& step);
@@ -104,12 +110,16 @@ class Engine {
 
     std::vector<Record*> due_;
     std::vector<IpAddr> changed_cluster_ips_;
+    PrefixSet node_cidrs_;  // those of facts_.pod_cidrs that Nodes carry
     bool pod_cidrs_changed_ = false;
     bool pod_cidrs_known_changed_ = false;  // they were, or are, none
     bool node_labels_changed_ = false;
-    bool origin_moved_ = false;  // the gateway's own Node is in another zone: hints mean something else
+    bool origin_moved_ = false;   // the gateway's own Node is in another zone: hints mean something else
+    bool nodes_changed_ = false;  // facts_.nodes
+    bool choice_due_ = false;
     bool environment_due_ = false;
 
+    std::optional<bool> told_backends_;  // BackendChoice::through_nodes; empty: not said yet, or not worth a word
     Services desired_;
     model::Environment environment_;
     std::vector<ObjectNotice> node_port_notices_;  // sorted, unique

@@ -29,8 +29,7 @@ AskedAddresses asked_addresses_of(const kube::Service& service, ServiceType type
         }
         asked.any_named |= !asked.cluster.empty();
     }
-    const bool has_node_ports = type == ServiceType::NodePort || type == ServiceType::LoadBalancer;
-    if (has_node_ports && gateway.mode == model::GatewayMode::Node) {
+    if (has_node_ports(type) && gateway.mode == model::GatewayMode::Node) {
         asked.node_port_families = families;
         asked.any_named |= std::ranges::any_of(service.ports, [](const kube::ServicePort& port) { return port.node_port != 0; });
     }
@@ -67,6 +66,20 @@ std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port, const Ask
         }
     }
     return asked;
+}
+
+bool can_be_served(const ServicePort& port, ServiceType type, bool through_nodes, const Policy& policy, Notices& notices) {
+    const std::string what = "port " + std::to_string(port.port) + "/" + to_string(port.protocol);
+    if (std::ranges::find(policy.disabled_protocols, port.protocol) != policy.disabled_protocols.end()) {
+        notices.warn(reason::kLoadBalancerPortsError,
+                     what + " is not served: the gateways' operator has switched " + to_string(port.protocol) + " off (--protocols)");
+        return false;
+    }
+    if (through_nodes && (port.node_port == 0 || !has_node_ports(type))) {
+        notices.warn(reason::kNodePortRequired, what + " is not served: backends are Nodes, and the port has no nodePort there");
+        return false;
+    }
+    return true;
 }
 
 }  // namespace penstock::semantics

@@ -38,4 +38,8 @@ struct AskedAddresses {
 [[nodiscard]] std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port, const AskedAddresses& addresses,
                                                             const SourceRanges& ranges, const Policy& policy);
 
+// Whether a port that asks for frontends can have any: not where its protocol is switched off (LB-017), nor where backends are Nodes and it
+// has no nodePort there (LB-016).
+[[nodiscard]] bool can_be_served(const ServicePort& port, ServiceType type, bool through_nodes, const Policy& policy, Notices& notices);
+
 }  // namespace penstock::semantics

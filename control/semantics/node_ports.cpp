@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "control/semantics/notices.hpp"
+#include "control/semantics/prefix_set.hpp"
 #include "control/semantics/text.hpp"
 
 namespace penstock::semantics {
@@ -23,8 +24,7 @@ model::NodePortAddresses node_port_addresses_of(const kube::Node* node, const mo
     if (gateway.mode != model::GatewayMode::Node) {
         return result;
     }
-    result.within = policy.node_port_within;
-    sort_unique(result.within);
+    result.within = PrefixSet(policy.node_port_within).outermost();
     result.primary_only = policy.node_port_primary_only;
 
     const auto tell = [&](std::string_view reason, std::string message) {

@@ -24,6 +24,7 @@ inline constexpr std::string_view kFamilyMismatch = "FamilyMismatch";           
 inline constexpr std::string_view kExternalIpNotAllowed = "ExternalIPNotAllowed";      // XIP-006
 inline constexpr std::string_view kInvalidLoadBalancerIp = "InvalidLoadBalancerIP";    // LB-005
 inline constexpr std::string_view kLoadBalancerPortsError = "LoadBalancerPortsError";  // LB-006, LB-017
+inline constexpr std::string_view kNodePortRequired = "NodePortRequired";              // LB-016
 inline constexpr std::string_view kInvalidSourceRange = "InvalidSourceRange";          // SRC-002
 inline constexpr std::string_view kSourceRangesIgnored = "SourceRangesIgnored";        // SRC-004
 inline constexpr std::string_view kInvalidAnnotation = "InvalidAnnotation";            // ANN-G3

@@ -1,5 +1,7 @@
 #include "control/semantics/prefix_set.hpp"
 
+#include <algorithm>
+
 namespace penstock::semantics {
 
 PrefixSet::PrefixSet(const std::vector<Prefix>& prefixes) {
@@ -39,6 +41,34 @@ std::optional<Prefix> PrefixSet::longest_match(const IpAddr& address) const {
         }
     }
     return std::nullopt;
+}
+
+bool PrefixSet::covers(const Prefix& prefix) const {
+    return std::ranges::any_of(networks_, [&](const auto& of_one_length) {
+        const auto& [kind, networks] = of_one_length;
+        if (kind.first != prefix.family() || kind.second > prefix.length()) {
+            return false;
+        }
+        const Result<Prefix> network = Prefix::make(prefix.address(), kind.second);
+        return network && networks.contains(network->address());
+    });
+}
+
+std::vector<Prefix> PrefixSet::outermost() const {
+    std::vector<Prefix> found;
+    PrefixSet wider;
+    // Shortest first: what contains a member has been seen before it.
+    for (auto of_one_length = networks_.rbegin(); of_one_length != networks_.rend(); ++of_one_length) {
+        for (const auto& [address, count] : of_one_length->second) {
+            const Result<Prefix> member = Prefix::make(address, of_one_length->first.second);
+            if (member && !wider.covers(*member)) {
+                found.push_back(*member);
+                wider.add(*member);
+            }
+        }
+    }
+    std::ranges::sort(found);
+    return found;
 }
 
 }  // namespace penstock::semantics

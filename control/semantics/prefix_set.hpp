@@ -24,6 +24,10 @@ class PrefixSet {
     [[nodiscard]] bool empty() const noexcept { return networks_.empty(); }
     // The longest member that contains `address`.
     [[nodiscard]] std::optional<Prefix> longest_match(const IpAddr& address) const;
+    // Whether one member contains all of `prefix`.
+    [[nodiscard]] bool covers(const Prefix& prefix) const;
+    // The members that are inside no other one: a few cover the same addresses as all. Sorted.
+    [[nodiscard]] std::vector<Prefix> outermost() const;
 
  private:
     // Lengths in descending order, so that the first match is the longest.

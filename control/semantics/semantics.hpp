@@ -24,12 +24,21 @@ struct Policy {
     lb::SchedulerKind default_scheduler = lb::SchedulerKind::RoundRobin;
     std::vector<Prefix> node_port_within;  // NODEPORT-002/003
     bool node_port_primary_only = false;
-    bool source_ranges_compat_kube_proxy = false;  // SRC-003
     bool refuse_unsupported_annotations = false;   // ANN-G4: LoadBalancer IPs of a Service that asks for what we cannot do are withheld
     bool serve_cluster_ips = false;                // SVC-013
     bool masquerade_all = false;                   // NAT-004: Pods' addresses are translated as well
     bool symmetric_return = true;                  // ETP-004: endpoints answer through the gateway whatever the client's address
     bool topology_no_match_drops = false;          // TOPO-004: silence instead of a rejection
+    bool source_ranges_compat_kube_proxy = false;  // SRC-003
+    std::vector<Prefix> cluster_cidrs;             // where Pods are, besides the Pod CIDRs of the Nodes
+    bool rejects_closed_vip_ports = false;         // LB-021
+    std::vector<Protocol> disabled_protocols;      // LB-017
+    bool serve_health_checks = true;               // healthCheckNodePort (HC-001)
+    enum class BackendMode : uint8_t { Pod, Node, Auto };
+    BackendMode backend_mode = BackendMode::Pod;            // of gateways in external mode (NODEPORT-009)
+    bool node_weight_ready_pods = false;                    // node backends: by their ready Pods, where a Service does not say
+    L4Port node_probe_port = kNodeProbePortDefault;         // of node backends of policy Cluster (HC-007); 0: not probed
+    static constexpr L4Port kNodeProbePortDefault = 10256;  // kube-proxy's /healthz
     bool operator==(const Policy&) const = default;
 };
 

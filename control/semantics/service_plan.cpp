@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "control/semantics/affinity.hpp"
+#include "control/semantics/node_backends.hpp"
 #include "control/semantics/text.hpp"
 #include "control/semantics/topology.hpp"
 #include "control/semantics/traffic_policy.hpp"
@@ -124,6 +125,33 @@ Selection candidates_of(const ServicePlan& plan, const ServicePort& port, IpFami
     return selection;
 }
 
+// Where backends are Nodes: one set for each family, whoever comes.
+void lay_node_sets(const ServicePlan& plan, L4Port node_port, const std::map<IpFamily, Selection>& candidates, TrafficPolicy policy,
+                   const ClusterFacts& facts, const FrontendOwners& owners, model::Service& service) {
+    for (const auto& [family, selection] : candidates) {
+        const uint8_t set = index_of(
+            node_backend_set({.family = family, .node_port = node_port, .policy = policy}, plan.settings, selection.left, facts, owners),
+            service.sets);
+        for (model::Frontend& frontend : service.frontends) {
+            if (frontend.family == family) {
+                frontend.set = set;
+            }
+        }
+    }
+}
+
+bool owns_health_check(const ServicePlan& plan, const FrontendOwners& owners, Notices& notices) {
+    for (const FrontendTuple& tuple : health_check_tuples(plan.health_check)) {
+        const Claimant* owner = owners.owner_of(tuple);
+        if (owner != nullptr && *owner != claimant(plan, lb::FrontendClass::NodePort, kHealthCheckIndex)) {
+            notices.warn(reason::kFrontendConflict, "healthCheckNodePort " + std::to_string(plan.health_check) +
+                                                        " is not answered: the port belongs to " + owner->to_string() + ", which is older");
+            return false;
+        }
+    }
+    return true;
+}
+
 }  // namespace
 
 ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& object, const Surroundings& around,
@@ -160,7 +188,12 @@ ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& o
     }
     for (PortPlan& port : plan.ports) {
         port.frontends = asked_frontends_of(port.port, addresses, plan.ranges, around.policy);
+        if (!port.frontends.empty() && !can_be_served(port.port, type, around.facts.through_nodes, around.policy, plan.notices)) {
+            port.frontends.clear();
+        }
     }
+    plan.health_check = health_check_port_of(service, type, around.gateway, around.policy);
+    plan.concerns_gateway |= plan.health_check != 0;
     return plan;
 }
 
@@ -178,6 +211,11 @@ std::vector<Claim> claims_of(const ServicePlan& plan) {
                 continue;  // laid above
             }
             claims.push_back({.tuple = asked.tuple, .claimant = claimant(plan, asked.cls, i)});
+        }
+    }
+    if (plan.health_check != 0) {
+        for (const FrontendTuple& tuple : health_check_tuples(plan.health_check)) {
+            claims.push_back({.tuple = tuple, .claimant = claimant(plan, lb::FrontendClass::NodePort, kHealthCheckIndex)});
         }
     }
     std::ranges::sort(claims);
@@ -217,6 +255,9 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
     tell_limits(rules, of_service);
     tell_truncated(slices, of_service);
 
+    const bool checked = plan.health_check != 0 && owns_health_check(plan, owners, of_service);
+    LocalEndpoints local;
+
     for (size_t i = 0; i < plan.ports.size(); ++i) {
         const ServicePort& port = plan.ports[i].port;
         model::Service service;
@@ -230,19 +271,28 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
         service.source_ranges = plan.ranges.allowed;
         service.idle_timeout_s = plan.settings.idle_timeout_s;
         service.drain_timeout_s = plan.settings.drain_timeout_s;
-        service.probe = pod_probe_of(plan.settings);
+        service.probe = around.facts.through_nodes ? node_probe_of(*plan.object, rules.external, plan.settings, around.policy)
+                                                   : pod_probe_of(plan.settings);
         std::map<IpFamily, Selection> candidates;
         for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
             if (plan.families.has(family)) {
                 candidates.emplace(family, candidates_of(plan, port, family, owners, slices, around, of_port[i]));
+                local.add(candidates.at(family).left, around.gateway.node_name);
             }
         }
-        lay_sets(candidates, rules, service);
+        if (around.facts.through_nodes) {
+            lay_node_sets(plan, port.node_port, candidates, rules.external, around.facts, owners, service);
+        } else {
+            lay_sets(candidates, rules, service);
+        }
         of_service.append_to(of_port[i]);
         service.notices = of_port[i].sorted();
         decided.push_back(std::move(service));
     }
     std::ranges::sort(decided, {}, &model::Service::key);
+    if (checked && !decided.empty()) {
+        decided.front().health_check = {.port = plan.health_check, .local_endpoints = local.count()};
+    }
     return decided;
 }
 

@@ -15,6 +15,7 @@
 #include "control/semantics/conflicts.hpp"
 #include "control/semantics/endpoint_selection.hpp"
 #include "control/semantics/frontends.hpp"
+#include "control/semantics/health_checks.hpp"
 #include "control/semantics/notices.hpp"
 #include "control/semantics/rights.hpp"
 #include "control/semantics/semantics.hpp"
@@ -41,7 +42,8 @@ struct ServicePlan {
     uint32_t affinity_timeout_s = 0;         // 0: none
     // Whether the gateway is to hear of it: the Service names something for the outside, even if all of it was refused.
     bool concerns_gateway = false;
-    Notices notices;  // about the whole Service
+    L4Port health_check = 0;  // HC-001; 0: none
+    Notices notices;          // about the whole Service
 };
 
 // `rights` are those of `around`.

@@ -17,6 +17,11 @@ enum class ServiceType : uint8_t { ClusterIp, NodePort, LoadBalancer, ExternalNa
 // A type that we do not know is served as what all types have in common, ClusterIP, and said so (GEN-002).
 [[nodiscard]] ServiceType type_of(const kube::Service& service, Notices& notices);
 
+// The others' nodePorts are left over from another type.
+[[nodiscard]] constexpr bool has_node_ports(ServiceType type) noexcept {
+    return type == ServiceType::NodePort || type == ServiceType::LoadBalancer;
+}
+
 enum class Standing : uint8_t {
     Served,
     Ignored,           // labelled as another proxy's (SVC-004) or as headless (SVC-005): not ours, so not a word about it

@@ -3,10 +3,12 @@
 #include <boost/program_options.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "control/http/server.hpp"
 #include "dataplane/lb/names.hpp"
@@ -89,6 +91,20 @@ po::options_description everywhere() {
         "there");
     add("topology-no-match", text("reject|drop")->default_value("reject"),
         "what new flows of a Service get whose topologyKeys no endpoint near the gateway matches");
+    add("cluster-cidr", list("CIDR,..."),
+        "where Pods are, besides the Pod CIDRs of the Nodes: their clients are the cluster's own, and no external IP is served there");
+    add("backend-mode", text("pod|node|auto")->default_value("pod"),
+        "of gateways in external mode: send to Pods, or to nodePorts of Nodes; auto: to Pods where a gateway has routes, other than default "
+        "ones, to all Pod CIDRs");
+    add("node-weight", text("equal|ready-pods")->default_value("equal"),
+        "of node backends, where a Service has no annotation penstock.io/node-weight: all alike, or each as many as it has ready Pods");
+    add("node-probe-port", po::value<int64_t>()->value_name("PORT")->default_value(semantics::Policy::kNodeProbePortDefault),
+        "of node backends: where a Node answers /healthz, for Services of policy Cluster (Local has its own port); 0: they are not probed");
+    add("serve-health-check-node-ports", po::value<bool>()->value_name("true|false")->default_value(true),
+        "gateways in node mode answer at healthCheckNodePort of Services of policy Local");
+    add("vip-closed-port", text("drop|reject")->default_value("drop"),
+        "what a packet to a LoadBalancer or external IP gets at a port that no Service declares");
+    add("protocols", list("tcp,udp,sctp"), "protocols that are served; default: all three");
     add("coalesce-ms", po::value<int64_t>()->value_name("MS")->default_value(kCoalesceDefault.count()),
         "changes within this time are sent as one; the first one after a quiet time is sent at once. At most 1000; 0: each is sent alone");
     add("audit-period-s", po::value<int64_t>()->value_name("SECONDS")->default_value(std::chrono::seconds(kAuditPeriodDefault).count()),
@@ -165,6 +181,50 @@ Status read_node_port_addresses(const po::variables_map& values, semantics::Poli
     return {};
 }
 
+Status read_backend_words(const po::variables_map& values, semantics::Policy& policy) {
+    using Mode = semantics::Policy::BackendMode;
+    const std::string mode = text_of(values, "backend-mode");
+    if (mode != "pod" && mode != "node" && mode != "auto") {
+        return fail(Errc::InvalidArgument, "--backend-mode " + mode + ": must be pod, node or auto (NODEPORT-009)");
+    }
+    policy.backend_mode = mode == "pod" ? Mode::Pod : mode == "node" ? Mode::Node : Mode::Auto;
+    const std::string weight = text_of(values, "node-weight");
+    if (weight != "equal" && weight != "ready-pods") {
+        return fail(Errc::InvalidArgument, "--node-weight " + weight + ": must be equal or ready-pods");
+    }
+    policy.node_weight_ready_pods = weight == "ready-pods";
+    const auto probe_port = values["node-probe-port"].as<int64_t>();
+    if (probe_port < 0 || probe_port > 65535) {
+        return fail(Errc::InvalidArgument, "--node-probe-port " + std::to_string(probe_port) + ": must be 0 to 65535 (HC-007)");
+    }
+    policy.node_probe_port = static_cast<L4Port>(probe_port);
+    policy.serve_health_checks = values["serve-health-check-node-ports"].as<bool>();
+    const std::string closed = text_of(values, "vip-closed-port");
+    if (closed != "drop" && closed != "reject") {
+        return fail(Errc::InvalidArgument, "--vip-closed-port " + closed + ": must be drop or reject (LB-021)");
+    }
+    policy.rejects_closed_vip_ports = closed == "reject";
+    return {};
+}
+
+// What is not named is off; where nothing is named, nothing is.
+Status read_protocols(const po::variables_map& values, semantics::Policy& policy) {
+    static constexpr std::array kNames = {std::pair{"tcp", Protocol::Tcp}, std::pair{"udp", Protocol::Udp},
+                                          std::pair{"sctp", Protocol::Sctp}};
+    const auto entries = entries_of(values, "protocols");
+    for (const std::string& entry : entries) {
+        if (std::none_of(kNames.begin(), kNames.end(), [&](const auto& known) { return entry == known.first; })) {
+            return fail(Errc::InvalidArgument, "--protocols " + entry + ": must be tcp, udp or sctp (LB-017)");
+        }
+    }
+    for (const auto& [name, protocol] : kNames) {
+        if (!entries.empty() && std::find(entries.begin(), entries.end(), name) == entries.end()) {
+            policy.disabled_protocols.push_back(protocol);
+        }
+    }
+    return {};
+}
+
 Status read_words(const po::variables_map& values, semantics::Policy& policy) {
     const std::string scope = text_of(values, "lb-vip-scope");
     if (scope == "owned" || scope == "all") {
@@ -187,6 +247,9 @@ Status read_words(const po::variables_map& values, semantics::Policy& policy) {
         return fail(Errc::InvalidArgument, "--topology-no-match " + no_match + ": must be reject or drop");
     }
     policy.topology_no_match_drops = no_match == "drop";
+    if (const Status read = read_backend_words(values, policy); !read) {
+        return std::unexpected(read.error());
+    }
     const auto scheduler = lb::parse_scheduler(text_of(values, "scheduler"));
     if (!scheduler) {
         return in_context("--scheduler", scheduler.error());
@@ -207,6 +270,14 @@ Result<semantics::Policy> read_policy(const po::variables_map& values) {
         return std::unexpected(protect.error());
     }
     policy.protected_addresses = std::move(*protect);
+    auto cluster = parsed_entries<Prefix>(entries_of(values, "cluster-cidr"), "--cluster-cidr", Prefix::parse);
+    if (!cluster) {
+        return std::unexpected(cluster.error());
+    }
+    policy.cluster_cidrs = std::move(*cluster);
+    if (const Status read = read_protocols(values, policy); !read) {
+        return std::unexpected(read.error());
+    }
     if (const Status read = read_node_port_addresses(values, policy); !read) {
         return std::unexpected(read.error());
     }

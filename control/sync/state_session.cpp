@@ -139,6 +139,9 @@ void StateSession::absorb(const semantics::Step& step, Time heard) {
             observer_->on_notice_gone(gateway_name(), about);
         }
     }
+    if (step.backends) {
+        say(LogLine::Level::Info, step.backends->why);
+    }
     if (step.upsert.empty() && step.remove.empty() && !step.environment) {
         return;
     }

@@ -20,6 +20,17 @@ const T& any_of(Prng& prng, const std::vector<T>& values) {
     return values[prng.below(values.size())];
 }
 
+bool chooses_nodes(const kube::Objects& objects, const model::GatewayIdentity& gateway, const Policy& policy) {
+    PrefixSet of_nodes;
+    std::vector<ObjectNotice> said_elsewhere;
+    for (const auto& [name, node] : objects.nodes) {
+        for (const Prefix& cidr : pod_cidrs_of(name, *node, said_elsewhere)) {
+            of_nodes.add(cidr);
+        }
+    }
+    return choose_backends(gateway, policy, of_nodes.empty() ? PrefixSet(policy.cluster_cidrs) : of_nodes).through_nodes;
+}
+
 Outcome from_scratch(const kube::Objects& objects, const model::GatewayIdentity& gateway, const Policy& policy) {
     Outcome outcome;
     ClusterFacts facts;
@@ -28,11 +39,15 @@ Outcome from_scratch(const kube::Objects& objects, const model::GatewayIdentity&
             facts.cluster_ips.add(address);
         }
     }
+    std::vector<Prefix> pod_cidrs = policy.cluster_cidrs;
     for (const auto& [name, node] : objects.nodes) {
         for (const Prefix& cidr : pod_cidrs_of(name, *node, outcome.notices)) {
-            facts.pod_cidrs.add(cidr);
+            pod_cidrs.push_back(cidr);
         }
+        facts.nodes.put(name, node);
     }
+    facts.pod_cidrs = PrefixSet(pod_cidrs);
+    facts.through_nodes = chooses_nodes(objects, gateway, policy);
     std::map<kube::ObjectName, ServiceSlices> slices;
     for (const auto& [name, slice] : objects.slices) {
         const std::vector<ObjectNotice> about = notices_about(name, *slice);
@@ -64,6 +79,18 @@ Outcome from_scratch(const kube::Objects& objects, const model::GatewayIdentity&
     const auto node = objects.nodes.find(gateway.node_name);
     outcome.desired.environment.node_ports =
         node_port_addresses_of(node == objects.nodes.end() ? nullptr : node->second.get(), gateway, policy, outcome.notices);
+    std::ranges::sort(pod_cidrs);
+    for (const Prefix& one : pod_cidrs) {
+        const bool is_outermost =
+            std::ranges::none_of(pod_cidrs, [&](const Prefix& other) { return other != one && PrefixSet({other}).covers(one); });
+        auto& told = outcome.desired.environment.pod_cidrs;
+        if (is_outermost && (told.empty() || told.back() != one)) {
+            told.push_back(one);
+        }
+    }
+    outcome.desired.environment.rejects_closed_vip_ports = policy.rejects_closed_vip_ports;
+    outcome.desired.environment.node_eligible = gateway.mode == model::GatewayMode::External || node == objects.nodes.end() ||
+                                                (!node->second->deleting && node->second->taints.empty());
     std::ranges::sort(outcome.notices);
     const auto [first, last] = std::ranges::unique(outcome.notices);
     outcome.notices.erase(first, last);
@@ -104,6 +131,10 @@ kube::ServicePtr random_service(Prng& prng) {
     service.awaits_cluster_ip = prng.one_in(2);
     service.ip_families = any_of<std::vector<std::string>>(prng, {{"IPv4"}, {"IPv4", "IPv6"}, {}});
     service.meta.creation_timestamp = any_of<std::string>(prng, {"", "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"});
+    service.health_check_node_port = any_of<int64_t>(prng, {0, 30080, 31000, 31001});
+    if (prng.one_in(3)) {
+        service.meta.annotations["penstock.io/node-weight"] = any_of<std::string>(prng, {"ready-pods", "equal", "?"});
+    }
     service.external_traffic_policy = any_of<std::string>(prng, {"Cluster", "Local", "?"});
     service.internal_traffic_policy = any_of<std::string>(prng, {"Cluster", "Local", "?"});
     service.meta.labels["team"] = any_of<std::string>(prng, {"blue", "red"});
@@ -141,7 +172,7 @@ kube::EndpointSlicePtr random_slice(Prng& prng) {
                    {.name = "q", .protocol = any_of<std::string>(prng, {"TCP", "UDP", "QUIC"}), .port = 8081}};
     for (uint64_t i = prng.below(4); i > 0; --i) {
         slice.endpoints.push_back(endpoint(prng.one_in(3) ? any_address(prng) : "10.244.0." + std::to_string(prng.below(4)),
-                                           any_of<std::string>(prng, {"edge-1", "edge-2", ""})));
+                                           any_of<std::string>(prng, {"edge-1", "edge-2", "other", ""})));
         slice.endpoints.back().ready = !prng.one_in(3);
         slice.endpoints.back().terminating = prng.one_in(3);
         slice.endpoints.back().hints_for_zones = any_of<InternedTexts>(prng, {{"a"}, {"b"}, {"a", "b"}, {}});
@@ -164,9 +195,18 @@ kube::NodePtr random_node(Prng& prng) {
     node.ready = prng.one_in(2);
     node.meta.labels = any_of<std::map<std::string, std::string>>(
         prng, {{}, {{"rack", "1"}, {"weight", "3"}}, {{"rack", "2"}}, {{"topology.kubernetes.io/zone", "a"}}, {{"weight", "0"}}});
+    node.deleting = prng.one_in(8);
+    if (prng.one_in(8)) {
+        node.taints = {"ToBeDeletedByClusterAutoscaler"};
+    }
+    if (prng.one_in(8)) {
+        node.meta.labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "";
+    }
     node.pod_cidrs = any_of<std::vector<std::string>>(prng, {{}, {"10.244.0.0/24"}, {"203.0.113.0/26"}, {"203.0.113.64/26", "?"}, {"?"}});
     node.addresses = any_of<std::vector<kube::NodeAddress>>(prng, {{},
                                                                    {{.type = "InternalIP", .address = "192.0.2.1"}},
+                                                                   {{.type = "InternalIP", .address = "192.0.2.2"}},
+                                                                   {{.type = "InternalIP", .address = "2001:db8::5"}},
                                                                    {{.type = "ExternalIP", .address = "203.0.113.2"}},
                                                                    {{.type = "InternalIP", .address = "?"}}});
     return std::make_shared<const kube::Node>(std::move(node));
@@ -211,6 +251,10 @@ model::GatewayIdentity random_gateway(Prng& prng) {
     }
     gateway.labels["rack"] = any_of<std::string>(prng, {"1", "2"});
     gateway.labels["topology.kubernetes.io/zone"] = any_of<std::string>(prng, {"a", "b"});
+    if (gateway.mode == model::GatewayMode::External) {
+        gateway.routed_prefixes = any_of<std::vector<Prefix>>(
+            prng, {{}, {cidr("10.244.0.0/16")}, {cidr("10.244.0.0/16"), cidr("203.0.113.0/24")}, {cidr("203.0.113.0/24")}});
+    }
     if (prng.one_in(2)) {
         gateway.addresses = {{.port_name = "pen0", .address = ip("203.0.113.2"), .prefix_length = 24}};
     }
@@ -236,6 +280,9 @@ class Follower {
             ASSERT_NE(held_.desired.environment, *step.environment);
             held_.desired.environment = *step.environment;
         }
+        if (step.backends) {
+            through_nodes_ = step.backends->through_nodes;
+        }
         for (const ObjectNotice& notice : step.gone) {
             ASSERT_EQ(notices_.erase(notice), 1U) << notice.notice.message;
         }
@@ -245,10 +292,13 @@ class Follower {
         held_.notices.assign(notices_.begin(), notices_.end());
     }
     [[nodiscard]] const Outcome& held() const { return held_; }
+    // As told last; means nothing in node mode.
+    [[nodiscard]] std::optional<bool> through_nodes() const { return through_nodes_; }
 
  private:
     Outcome held_;
     std::set<ObjectNotice> notices_;
+    std::optional<bool> through_nodes_;
 };
 
 Policy random_policy(Prng& prng) {
@@ -257,6 +307,17 @@ Policy random_policy(Prng& prng) {
     policy.node_port_primary_only = prng.one_in(4);
     policy.serve_cluster_ips = prng.one_in(2);
     policy.topology_no_match_drops = prng.one_in(2);
+    policy.backend_mode =
+        any_of<Policy::BackendMode>(prng, {Policy::BackendMode::Pod, Policy::BackendMode::Node, Policy::BackendMode::Auto});
+    policy.node_weight_ready_pods = prng.one_in(2);
+    policy.serve_health_checks = !prng.one_in(4);
+    policy.rejects_closed_vip_ports = prng.one_in(2);
+    if (prng.one_in(4)) {
+        policy.cluster_cidrs = {cidr("10.244.0.0/16")};
+    }
+    if (prng.one_in(4)) {
+        policy.disabled_protocols = {Protocol::Udp, Protocol::Sctp};
+    }
     return policy;
 }
 
@@ -289,6 +350,9 @@ TEST(Engine, HoldsWhatTheObjectsComeTo_GEN006_SVC018_EP006_XIP006) {
             ASSERT_EQ(follower.held(), expected);
             ASSERT_EQ(engine.desired().size(), expected.desired.services.size());
             ASSERT_EQ(engine.environment(), expected.desired.environment);
+            if (gateway->mode == model::GatewayMode::External) {
+                ASSERT_EQ(follower.through_nodes(), chooses_nodes(engine.objects(), *gateway, policy));
+            }
             if (prng.one_in(20)) {
                 const auto before = engine.desired();
                 ASSERT_TRUE(engine.audit().empty());

@@ -358,18 +358,23 @@ TEST(Decode, EndpointsThatWereCutOffSaySo_EP015) {
     EXPECT_EQ(slices.at(0)->meta.annotations, (std::map<std::string, std::string>{{"endpoints.kubernetes.io/over-capacity", "truncated"}}));
 }
 
-TEST(Decode, ReadsNodesWithAllTheirLabels) {
+TEST(Decode, ReadsNodesWithAllTheirLabels_LB019_HC006) {
     const Node expected{.meta = {.name = "edge-1", .labels = {{"rack", "r1"}, {"topology.kubernetes.io/zone", "z"}}},
                         .addresses = {{"InternalIP", "10.80.1.1"}},
                         .pod_cidrs = {"10.244.0.0/24"},
                         .ready = false,
-                        .unschedulable = true};
-    EXPECT_EQ(only<NodePtr>(ObjectKind::Node,
-                            R"({"metadata":{"name":"edge-1","uid":"u","labels":{"rack":"r1","topology.kubernetes.io/zone":"z"},
-        "annotations":{"csi.volume.kubernetes.io/nodeid":"x"}},"spec":{"podCIDR":"10.244.0.0/24","unschedulable":true},
+                        .unschedulable = true,
+                        .deleting = true,
+                        .taints = {"ToBeDeletedByClusterAutoscaler", "b"}};
+    EXPECT_EQ(
+        only<NodePtr>(
+            ObjectKind::Node,
+            R"({"metadata":{"name":"edge-1","uid":"u","deletionTimestamp":"2026-01-01T00:00:00Z","labels":{"rack":"r1","topology.kubernetes.io/zone":"z"},
+        "annotations":{"csi.volume.kubernetes.io/nodeid":"x"}},"spec":{"podCIDR":"10.244.0.0/24","unschedulable":true,
+        "taints":[{"key":"ToBeDeletedByClusterAutoscaler","value":"1","effect":"NoSchedule"},{"key":"b","effect":"NoExecute"}]},
         "status":{"addresses":[{"type":"InternalIP","address":"10.80.1.1"}],"images":[{"names":["a"],"sizeBytes":5}],
         "conditions":[{"type":"MemoryPressure","status":"False"},{"type":"Ready","status":"Unknown","lastHeartbeatTime":"2026-01-01T00:00:00Z"}]}})"),
-              expected);
+        expected);
 }
 
 TEST(KeptKeys, WhatSemanticsReadsIsKeptAndTheRestIsNot) {

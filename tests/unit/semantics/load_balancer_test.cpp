@@ -166,5 +166,33 @@ TEST(LoadBalancer, AddressListedTwiceIsOneFrontend_SVC019) {
     EXPECT_EQ(frontends(world.evaluate()), Lines{"default/web/TCP L 198.51.100.7 80"});
 }
 
+TEST(LoadBalancer, WithoutNodePortsPodsAreStillReached_LB016_SVC001) {
+    World world;
+    kube::Service& web = load_balancer(world, {{.ip = "198.51.100.7"}});
+    web.allocate_load_balancer_node_ports = false;
+    EXPECT_EQ(frontends(world.evaluate()), Lines{"default/web/TCP L 198.51.100.7 80"});
+    // A nodePort that is still in the spec stays served until it is cleared.
+    web.ports[0].node_port = 30080;
+    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web/TCP L 198.51.100.7 80", "default/web/TCP N IPv4 30080"}));
+}
+
+TEST(LoadBalancer, AProtocolThatIsSwitchedOffCostsItsPortsAlone_LB017) {
+    World world;
+    kube::Service& web = load_balancer(world, {{.ip = "198.51.100.7"}});
+    web.external_ips = {"203.0.113.7"};
+    web.ports = {{.name = "t", .port = 443, .node_port = 30443},
+                 {.name = "u", .protocol = "UDP", .port = 443},
+                 {.name = "s", .protocol = "SCTP", .port = 443, .node_port = 30443}};
+    EXPECT_EQ(frontends(world.evaluate()).size(), 8U);
+    EXPECT_TRUE(world.evaluate().notices.empty());
+    world.policy.disabled_protocols = {Protocol::Sctp};
+    const Outcome outcome = world.evaluate();
+    EXPECT_EQ(frontends(outcome),
+              (Lines{"default/web:t/TCP L 198.51.100.7 443", "default/web:t/TCP X 203.0.113.7 443", "default/web:t/TCP N IPv4 30443",
+                     "default/web:u/UDP L 198.51.100.7 443", "default/web:u/UDP X 203.0.113.7 443"}));
+    EXPECT_EQ(message(outcome, reason::kLoadBalancerPortsError),
+              "port 443/SCTP is not served: the gateways' operator has switched SCTP off (--protocols)");
+}
+
 }  // namespace
 }  // namespace penstock::semantics::testing

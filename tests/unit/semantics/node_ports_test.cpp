@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "control/semantics/engine.hpp"
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
@@ -134,6 +135,51 @@ TEST(NodePortAddresses, NoneInExternalMode_NODEPORT002) {
     world.objects.nodes["edge-1"].addresses = {{.type = "InternalIP", .address = "192.0.2.9"}};
     world.policy.node_port_within = {cidr("192.0.2.0/24")};
     EXPECT_EQ(world.evaluate().desired.environment.node_ports, model::NodePortAddresses{});
+}
+
+TEST(NodePortAddresses, AZeroCidrSwallowsTheOthersOfItsFamily_NODEPORT003) {
+    World world;
+    world.policy.node_port_within = {cidr("192.0.2.0/24"), cidr("0.0.0.0/0"), cidr("2001:db8::/32"), cidr("10.0.0.0/8")};
+    EXPECT_EQ(world.evaluate().desired.environment.node_ports.within, (std::vector{cidr("0.0.0.0/0"), cidr("2001:db8::/32")}));
+}
+
+TEST(NodePorts, SourceRangesNeverFilterThem_NODEPORT007) {
+    World world;
+    kube::Service& web = node_port_service(world, "default/web", 30080);
+    web.type = "LoadBalancer";
+    web.ingress = {{.ip = "198.51.100.7"}};
+    web.load_balancer_source_ranges = {"10.0.0.0/8"};
+    EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web/TCP L 198.51.100.7 80 filtered", "default/web/TCP N IPv4 30080"}));
+}
+
+// Once to an older and once to a younger Service: who was there first in the cluster does not matter, as long as one asks at a time.
+TEST(NodePorts, ANumberMovesToAnotherServiceInOneChange_NODEPORT006_SVC016) {
+    for (const bool to_the_older : {false, true}) {
+        World world;
+        kube::Service& a = node_port_service(world, "default/a", 30080);
+        kube::Service& b = node_port_service(world, "default/b", 30081);
+        (to_the_older ? b : a).meta.creation_timestamp = "2024-05-01T10:00:00Z";
+        (to_the_older ? a : b).meta.creation_timestamp = "2024-05-02T10:00:00Z";
+        Engine engine(world.policy);
+        engine.set_gateway(world.gateway);
+        const auto both = [&] {
+            kube::Changes changes;
+            changes.services[object_name("default/a")] = std::make_shared<const kube::Service>(a);
+            changes.services[object_name("default/b")] = std::make_shared<const kube::Service>(b);
+            return changes;
+        };
+        engine.apply(both());
+        a.ports[0].node_port = 0;
+        b.ports[0].node_port = 30080;
+        const Step step = engine.apply(both());
+        // a asks for nothing any more, so it is not heard of; b has one frontend, its new one.
+        ASSERT_EQ(step.remove.size(), 1U);
+        EXPECT_EQ(step.remove[0].to_string(), "default/a/TCP");
+        ASSERT_EQ(step.upsert.size(), 1U);
+        ASSERT_EQ(step.upsert[0]->frontends.size(), 1U);
+        EXPECT_EQ(step.upsert[0]->frontends[0].port, 30080);
+        EXPECT_TRUE(step.appeared.empty());
+    }
 }
 
 }  // namespace

@@ -80,6 +80,24 @@ TEST(SyncOptions, AListOfOneFamilyLeavesTheOtherOpenAndSaysSo_NODEPORT003) {
     EXPECT_TRUE(hints("--nodeport-addresses=primary").empty());
 }
 
+TEST(SyncOptions, ReadWhatConcernsNodes_NODEPORT009_LB017_LB021_HC001_HC007) {
+    using Mode = semantics::Policy::BackendMode;
+    const semantics::Policy usual = options_of({"--manifests=m"}).policy;
+    EXPECT_EQ(usual, semantics::Policy{});
+    const semantics::Policy other =
+        options_of({"--manifests=m", "--cluster-cidr=10.244.0.0/16,fd00::/48", "--backend-mode=auto", "--node-weight=ready-pods",
+                    "--node-probe-port=0", "--serve-health-check-node-ports=false", "--vip-closed-port=reject", "--protocols=udp, tcp,udp"})
+            .policy;
+    EXPECT_EQ(other.cluster_cidrs, (std::vector<Prefix>{prefix("10.244.0.0/16"), prefix("fd00::/48")}));
+    EXPECT_EQ(other.backend_mode, Mode::Auto);
+    EXPECT_TRUE(other.node_weight_ready_pods);
+    EXPECT_EQ(other.node_probe_port, 0);
+    EXPECT_FALSE(other.serve_health_checks);
+    EXPECT_TRUE(other.rejects_closed_vip_ports);
+    EXPECT_EQ(other.disabled_protocols, std::vector{Protocol::Sctp});
+    EXPECT_EQ(options_of({"--manifests=m", "--backend-mode=node"}).policy.backend_mode, Mode::Node);
+}
+
 struct Refusal {
     const char* name;
     Words words;
@@ -120,6 +138,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"compat", {"--manifests=m", "--source-ranges-compat=yes"}, "none or kube-proxy"},
                     Refusal{"symmetric", {"--manifests=m", "--symmetric-return=maybe"}, "true or false"},
                     Refusal{"no_match", {"--manifests=m", "--topology-no-match=shrug"}, "reject or drop"},
+                    Refusal{"cluster_cidr", {"--manifests=m", "--cluster-cidr=10.244.0.0"}, "--cluster-cidr"},
+                    Refusal{"backend_mode", {"--manifests=m", "--backend-mode=vm"}, "pod, node or auto"},
+                    Refusal{"node_weight", {"--manifests=m", "--node-weight=cpu"}, "equal or ready-pods"},
+                    Refusal{"node_probe_port", {"--manifests=m", "--node-probe-port=65536"}, "0 to 65535"},
+                    Refusal{"vip_closed_port", {"--manifests=m", "--vip-closed-port=rst"}, "drop or reject"},
+                    Refusal{"protocols", {"--manifests=m", "--protocols=tcp,icmp"}, "tcp, udp or sctp"},
                     Refusal{"tcp_without_tls", {"--manifests=m", "--gateway=10.0.0.1:7443"}, "--tls-cert, --tls-key and --tls-ca"},
                     Refusal{"target", {"--manifests=m", "--gateway=10.0.0.1"}, "HOST:PORT"},
                     Refusal{"twice", {"--manifests=m", "--gateway=unix:/a", "--gateway=unix:/a"}, "given twice"},

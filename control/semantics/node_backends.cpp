@@ -1,0 +1,201 @@
+#include "control/semantics/node_backends.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "control/semantics/service_port.hpp"
+
+namespace penstock::semantics {
+namespace {
+
+// Of one service port, on one Node.
+struct PodsOnNode {
+    uint32_t usable = 0;   // distinct addresses that its proxy gives new flows
+    bool serving = false;  // some of them may at least keep what they have
+};
+
+using PodsByNode = std::unordered_map<std::string_view, PodsOnNode>;
+
+PodsByNode count_pods(const Candidates& pods, TrafficPolicy policy) {
+    PodsByNode by_node;
+    for (const Candidate& pod : pods) {
+        if (pod.readiness == Readiness::Terminating) {
+            by_node[std::string_view(pod.endpoint->node_name)].serving = true;
+        }
+    }
+    // A Node of policy Local whose Pods all terminate fails its health check (HC-004), so it is not a backend any more.
+    const bool any_ready = std::ranges::find(pods, Readiness::Ready, &Candidate::readiness) != pods.end();
+    const bool falls_back = policy == TrafficPolicy::Cluster && !any_ready;
+    std::unordered_map<std::string_view, std::set<IpAddr>> addresses;
+    for (const Candidate& pod : pods) {
+        if (pod.readiness == Readiness::Ready || (falls_back && pod.readiness == Readiness::Terminating)) {
+            addresses[std::string_view(pod.endpoint->node_name)].insert(pod.address);
+        }
+    }
+    for (const auto& [node, distinct] : addresses) {
+        by_node[node] = {.usable = static_cast<uint32_t>(distinct.size()), .serving = true};
+    }
+    return by_node;
+}
+
+// What becomes of a Node for one service port. The better one first: of two Nodes with one address the better one counts.
+enum class Rank : uint8_t { Backend, NotReady, NotLocal, NotEligible, Forbidden };
+
+struct Row {
+    IpAddr address;
+    Rank rank = Rank::Backend;
+    const NodeFact* node = nullptr;
+    PodsOnNode pods;
+};
+
+// What all Nodes are judged by, for one service port.
+struct Judge {
+    const ClusterFacts& facts;
+    const FrontendOwners& owners;
+    const AnnotationSettings& settings;
+    bool needs_pods = false;
+
+    [[nodiscard]] Rank rank_of(const NodeFact& node, const IpAddr& address, const PodsOnNode& pods) const {
+        if (facts.cluster_ips.contains(address) || owners.owns_vip(address)) {
+            return Rank::Forbidden;  // EP-006: it would come back to us, or be nobody's
+        }
+        if (!node.eligible || (settings.node_selector && !settings.node_selector->matches(node.labels()))) {
+            return Rank::NotEligible;
+        }
+        if (needs_pods && pods.usable == 0) {
+            return Rank::NotLocal;
+        }
+        return node.ready ? Rank::Backend : Rank::NotReady;
+    }
+};
+
+model::ExcludedEndpoint excluded(const Row& row, L4Port node_port) {
+    switch (row.rank) {
+        case Rank::NotReady:
+            // Its kubelet is silent: who can, goes elsewhere.
+            return {.address = row.address, .port = node_port, .why = model::Exclusion::NotReady, .serving = false};
+        case Rank::NotLocal:
+            return {.address = row.address, .port = node_port, .why = model::Exclusion::NotLocal, .serving = row.pods.serving};
+        case Rank::NotEligible:
+            return {.address = row.address, .port = node_port, .why = model::Exclusion::NodeSelector, .serving = true};
+        case Rank::Backend:
+        case Rank::Forbidden:
+            break;
+    }
+    return {.address = row.address, .port = node_port, .why = model::Exclusion::ForbiddenAddress, .serving = false};
+}
+
+uint16_t weight_of(const AnnotationSettings& settings, const PodsOnNode& pods) {
+    return settings.node_weight_ready_pods ? static_cast<uint16_t>(std::min<uint32_t>(pods.usable, std::numeric_limits<uint16_t>::max()))
+                                           : uint16_t{1};
+}
+
+}  // namespace
+
+BackendChoice choose_backends(const model::GatewayIdentity& gateway, const Policy& policy, const PrefixSet& pod_cidrs) {
+    using Mode = Policy::BackendMode;
+    if (gateway.mode == model::GatewayMode::Node) {
+        return {.through_nodes = false, .why = "backends are Pods: the gateway is a node of the cluster"};
+    }
+    if (policy.backend_mode != Mode::Auto) {
+        const bool nodes = policy.backend_mode == Mode::Node;
+        return {.through_nodes = nodes,
+                .why = nodes ? "backends are Nodes, at their nodePorts: so configured" : "backends are Pods: so configured"};
+    }
+    const std::vector<Prefix> wanted = pod_cidrs.outermost();
+    if (wanted.empty()) {
+        return {.through_nodes = true, .why = "backends are Nodes, at their nodePorts: no Pod CIDR is known"};
+    }
+    const PrefixSet routed(gateway.routed_prefixes);
+    const auto missing = std::ranges::find_if_not(wanted, [&](const Prefix& cidr) { return routed.covers(cidr); });
+    if (missing != wanted.end()) {
+        return {.through_nodes = true,
+                .why = "backends are Nodes, at their nodePorts: the gateway has no route to Pod CIDR " + missing->to_string()};
+    }
+    return {.through_nodes = false, .why = "backends are Pods: the gateway has routes to all Pod CIDRs"};
+}
+
+model::BackendSet node_backend_set(const NodeSetRequest& request, const AnnotationSettings& settings, const Candidates& pods,
+                                   const ClusterFacts& facts, const FrontendOwners& owners) {
+    model::BackendSet set;
+    set.family = request.family;
+    set.source = request.policy == TrafficPolicy::Local ? lb::SourceMode::Keep : lb::SourceMode::Translate;
+    set.when_empty = settings.no_endpoints;
+    if (request.node_port == 0) {
+        return set;
+    }
+    const PodsByNode by_node = count_pods(pods, request.policy);
+    const bool is_local = request.policy == TrafficPolicy::Local;
+    const Judge judge{.facts = facts,
+                      .owners = owners,
+                      .settings = settings,
+                      .needs_pods = settings.only_nodes_with_endpoints.value_or(is_local) || is_local};
+    std::vector<Row> rows;
+    bool any_ready = false;
+    for (const auto& [name, node] : facts.nodes.all()) {
+        if (const auto& address = node.address(request.family)) {
+            const auto found = by_node.find(name);
+            const PodsOnNode on_node = found == by_node.end() ? PodsOnNode() : found->second;
+            const Rank rank = judge.rank_of(node, *address, on_node);
+            rows.push_back({.address = *address, .rank = rank, .node = &node, .pods = on_node});
+            any_ready |= rank == Rank::Backend;
+        }
+    }
+    // LB-019: better a Node that nobody hears of than none.
+    for (Row& row : rows) {
+        if (!any_ready && row.rank == Rank::NotReady) {
+            row.rank = Rank::Backend;
+        }
+    }
+    std::ranges::stable_sort(rows, {}, [](const Row& row) { return std::tuple(row.address, row.rank); });
+    const auto [same, end] = std::ranges::unique(rows, {}, &Row::address);
+    rows.erase(same, end);
+    for (const Row& row : rows) {
+        if (row.rank == Rank::Backend) {
+            set.endpoints.push_back({.address = row.address,
+                                     .port = request.node_port,
+                                     .weight = weight_of(settings, row.pods),
+                                     .node_name = row.node->name,
+                                     .zone = row.node->zone});
+        } else {
+            set.excluded.push_back(excluded(row, request.node_port));
+        }
+    }
+    return set;
+}
+
+std::optional<model::Probe> node_probe_of(const kube::Service& service, TrafficPolicy external, const AnnotationSettings& settings,
+                                          const Policy& policy) {
+    using enum AnnotationSettings::HealthCheck;
+    if (settings.health_check == Off) {
+        return std::nullopt;
+    }
+    model::Probe probe = settings.probe;
+    probe.fails_closed = true;
+    if (settings.health_check == Tcp) {
+        probe.kind = model::Probe::Kind::Tcp;
+        return probe;
+    }
+    probe.kind = model::Probe::Kind::Http;
+    if (probe.port != 0) {
+        return probe;  // whoever names a port knows the path as well
+    }
+    if (external == TrafficPolicy::Local) {
+        // Only type LoadBalancer has the port.
+        const bool has_port = service.type == "LoadBalancer" && is_l4_port(service.health_check_node_port);
+        probe.port = has_port ? static_cast<L4Port>(service.health_check_node_port) : L4Port{0};
+        probe.path = "/";
+    } else {
+        probe.port = policy.node_probe_port;
+        probe.path = "/healthz";
+    }
+    return probe.port == 0 ? std::nullopt : std::optional(probe);
+}
+
+}  // namespace penstock::semantics

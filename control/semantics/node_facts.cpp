@@ -1,0 +1,89 @@
+#include "control/semantics/node_facts.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "control/semantics/address_rules.hpp"
+#include "control/semantics/text.hpp"
+
+namespace penstock::semantics {
+namespace {
+
+constexpr const char* kExcludeLabel = "node.kubernetes.io/exclude-from-external-load-balancers";
+constexpr const char* kZoneLabel = "topology.kubernetes.io/zone";
+constexpr const char* kAutoscalerTaint = "ToBeDeletedByClusterAutoscaler";
+
+std::optional<IpAddr> first_address(const kube::Node& node, std::string_view type, IpFamily family) {
+    for (const kube::NodeAddress& entry : node.addresses) {
+        if (entry.type != type) {
+            continue;
+        }
+        if (const auto address = IpAddr::parse(entry.address);
+            address && address->family() == family && unfit_as_endpoint(*address).empty()) {
+            return *address;
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<IpAddr> address_of(const kube::Node& node, IpFamily family) {
+    const auto internal = first_address(node, "InternalIP", family);
+    return internal ? internal : first_address(node, "ExternalIP", family);
+}
+
+template <typename Change>
+void each_address(const NodeFact& fact, const Change& change) {
+    for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
+        if (fact.address(family)) {
+            change(*fact.address(family));
+        }
+    }
+}
+
+}  // namespace
+
+bool is_leaving(const kube::Node& node) {
+    return node.deleting || std::ranges::find(node.taints, kAutoscalerTaint) != node.taints.end();
+}
+
+bool NodeFact::reads_like(const NodeFact& other) const {
+    return name == other.name && zone == other.zone && v4 == other.v4 && v6 == other.v6 && eligible == other.eligible &&
+           ready == other.ready && labels() == other.labels();
+}
+
+NodeFact node_fact_of(const std::string& name, const kube::NodePtr& object) {
+    const kube::Node& node = *object;
+    const auto zone = node.meta.labels.find(kZoneLabel);
+    return {.name = printable_interned(name, 253),
+            .zone = zone == node.meta.labels.end() ? InternedText() : printable_interned(zone->second, 253),
+            .v4 = address_of(node, IpFamily::V4),
+            .v6 = address_of(node, IpFamily::V6),
+            .eligible = !is_leaving(node) && !node.meta.labels.contains(kExcludeLabel),
+            .ready = node.ready,
+            .object = object};
+}
+
+bool NodeFacts::put(const std::string& name, const kube::NodePtr& node) {
+    const auto known = nodes_.find(name);
+    if (node == nullptr) {
+        if (known == nodes_.end()) {
+            return false;
+        }
+        each_address(known->second, [this](const IpAddr& address) { addresses_.remove(address); });
+        nodes_.erase(known);
+        return true;
+    }
+    NodeFact fact = node_fact_of(name, node);
+    if (known != nodes_.end() && known->second.reads_like(fact)) {
+        known->second.object = node;
+        return false;
+    }
+    if (known != nodes_.end()) {
+        each_address(known->second, [this](const IpAddr& address) { addresses_.remove(address); });
+    }
+    each_address(fact, [this](const IpAddr& address) { addresses_.add(address); });
+    nodes_.insert_or_assign(name, std::move(fact));
+    return true;
+}
+
+}  // namespace penstock::semantics

@@ -1,0 +1,96 @@
+// What Nodes and the operator say to the gateway as a whole.
+#include "control/semantics/node_facts.hpp"
+
+#include <gtest/gtest.h>
+
+#include "control/semantics/engine.hpp"
+#include "tests/unit/semantics/object_world.hpp"
+
+namespace penstock::semantics::testing {
+namespace {
+
+TEST(Environment, PodCidrsAreTheNodesAndTheOperators_ETP006) {
+    World world;
+    world.objects.nodes["a"].pod_cidrs = {"10.244.1.0/24", "fd00:244:1::/64"};
+    world.objects.nodes["b"].pod_cidrs = {"10.244.0.0/24", "bad"};
+    world.objects.nodes["c"].pod_cidrs = {"10.244.0.0/24"};
+    EXPECT_EQ(world.evaluate().desired.environment.pod_cidrs,
+              (std::vector{cidr("10.244.0.0/24"), cidr("10.244.1.0/24"), cidr("fd00:244:1::/64")}));
+    // What is inside another is said by it.
+    world.policy.cluster_cidrs = {cidr("10.244.0.0/16"), cidr("10.245.0.0/16")};
+    EXPECT_EQ(world.evaluate().desired.environment.pod_cidrs,
+              (std::vector{cidr("10.244.0.0/16"), cidr("10.245.0.0/16"), cidr("fd00:244:1::/64")}));
+    world.objects.nodes.clear();
+    EXPECT_EQ(world.evaluate().desired.environment.pod_cidrs, (std::vector{cidr("10.244.0.0/16"), cidr("10.245.0.0/16")}));
+}
+
+TEST(Environment, TheOperatorsPodCidrsAreNoExternalIps_XIP006) {
+    World world;
+    world.policy.cluster_cidrs = {cidr("203.0.113.0/26")};
+    world.service("default/web").external_ips = {"203.0.113.7"};
+    EXPECT_EQ(reasons(world.evaluate()), Lines{"Service default/web ExternalIPNotAllowed"});
+}
+
+TEST(Environment, ClosedPortsOfAVipAreDroppedUnlessTheOperatorSaysSo_LB021) {
+    World world;
+    EXPECT_FALSE(world.evaluate().desired.environment.rejects_closed_vip_ports);
+    world.policy.rejects_closed_vip_ports = true;
+    EXPECT_TRUE(world.evaluate().desired.environment.rejects_closed_vip_ports);
+}
+
+TEST(Environment, TheOwnNodeIsEligibleUntilItIsTakenAway_HC006) {
+    struct Row {
+        const char* name;
+        void (*change)(World&);
+        bool eligible;
+    };
+    const Row rows[] = {
+        {"as it is", [](World&) {}, true},
+        {"being deleted", [](World& world) { world.objects.nodes["edge-1"].deleting = true; }, false},
+        {"autoscaler", [](World& world) { world.objects.nodes["edge-1"].taints = {"ToBeDeletedByClusterAutoscaler"}; }, false},
+        {"another taint", [](World& world) { world.objects.nodes["edge-1"].taints = {"node.kubernetes.io/not-ready"}; }, true},
+        {"NotReady", [](World& world) { world.objects.nodes["edge-1"].ready = false; }, true},
+        {"another Node", [](World& world) { world.objects.nodes["edge-2"].deleting = true; }, true},
+        {"unknown", [](World& world) { world.objects.nodes.clear(); }, true},
+        {"external",
+         [](World& world) {
+             world.objects.nodes["edge-1"].deleting = true;
+             world.gateway.mode = model::GatewayMode::External;
+         },
+         true},
+    };
+    for (const Row& row : rows) {
+        World world;
+        row.change(world);
+        EXPECT_EQ(world.evaluate().desired.environment.node_eligible, row.eligible) << row.name;
+    }
+}
+
+// One Node after the other, and back: each Step has the environment exactly where it differs.
+TEST(Environment, FollowsNodesByItself_ETP006_HC006) {
+    World world;
+    Engine engine(world.policy);
+    engine.set_gateway(world.gateway);
+    kube::Node node;
+    const auto put = [&](const char* name) {
+        kube::Changes changes;
+        changes.nodes[name] = std::make_shared<const kube::Node>(node);
+        return engine.apply(changes).environment;
+    };
+    EXPECT_FALSE(put("edge-1"));
+    node.pod_cidrs = {"10.244.0.0/24"};
+    ASSERT_TRUE(put("edge-1"));
+    EXPECT_EQ(engine.environment().pod_cidrs, std::vector{cidr("10.244.0.0/24")});
+    EXPECT_FALSE(put("edge-2"));
+    node.deleting = true;
+    EXPECT_FALSE(put("edge-2"));
+    ASSERT_TRUE(put("edge-1"));
+    EXPECT_FALSE(engine.environment().node_eligible);
+    node = {};
+    EXPECT_TRUE(put("edge-1")->node_eligible);
+    ASSERT_TRUE(put("edge-2"));
+    EXPECT_TRUE(engine.environment().pod_cidrs.empty());
+}
+
+}  // namespace
+}  // namespace penstock::semantics::testing
