@@ -270,6 +270,10 @@ TEST(Hints, NeedAZoneOfTheGateway_TOPO011_TOPO001) {
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), (Lines{"10.244.0.1 8080", "10.244.0.2 8080"}));
     world.gateway.labels[kZone] = "b";
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), Lines{"10.244.0.1 8080"});
+    // A hint for a zone without a name is for nobody, least of all for a gateway without a zone.
+    world.gateway.labels.clear();
+    endpoints_in(world)[0].hints_for_zones = {""};
+    EXPECT_EQ(endpoints(world.evaluate(), kWeb), (Lines{"10.244.0.1 8080", "10.244.0.2 8080"}));
 }
 
 }  // namespace
