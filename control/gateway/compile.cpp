@@ -281,11 +281,13 @@ void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> serv
     let_go(port, true, true);
     hold_no_longer(port);
     Programmed programmed{port.desired, std::move(service), nullptr};
-    if (port.former.service != nullptr && port.former.desired->source_ranges == port.desired->source_ranges) {
+    if (port.former.service != nullptr && port.former.desired->source_ranges == port.desired->source_ranges &&
+        port.former.desired->source_ranges_deny == port.desired->source_ranges_deny) {
         programmed.filter = port.former.filter;
     }
     if (programmed.filter == nullptr && std::ranges::any_of(port.desired->frontends, &model::Frontend::filtered)) {
-        programmed.filter = std::make_shared<const lb::SourceFilter>(lb::SourceFilter{true, port.desired->source_ranges});
+        programmed.filter =
+            std::make_shared<const lb::SourceFilter>(lb::SourceFilter{true, port.desired->source_ranges, port.desired->source_ranges_deny});
     }
     port.in_force = std::move(programmed);
     port.owned = port.desired;

@@ -139,6 +139,7 @@ struct Service {
     std::vector<BackendSet> sets;
     std::vector<Frontend> frontends;    // sorted; may be empty (refused, lost a conflict)
     std::vector<Prefix> source_ranges;  // sorted; who may open flows to filtered frontends; empty: nobody
+    bool source_ranges_deny = false;    // the other way round: all but those may, and empty: everybody (ANN-04)
     uint32_t affinity_timeout_s = 0;    // session affinity by client address (AFF-003); 0: none
     uint32_t idle_timeout_s = 0;        // of established and two-way flows (ANN-03); 0: NAT-008's
     // What becomes of established flows whose endpoint or frontend is gone (DRAIN-004): unset: they go on until they close or idle;

@@ -380,6 +380,7 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
         service.source_ranges.push_back(*range);
     }
     sort_unique(service.source_ranges);
+    service.source_ranges_deny = message.source_ranges_deny();
     for (int i = 0; i < message.notices_size(); ++i) {
         auto notice = from_proto(message.notices(i));
         if (!notice) {
@@ -570,6 +571,7 @@ v1::Service to_proto(const model::Service& service) {
     for (const auto& range : service.source_ranges) {
         message.add_source_ranges(range.to_string());
     }
+    message.set_source_ranges_deny(service.source_ranges_deny);
     for (const auto& notice : service.notices) {
         *message.add_notices() = to_proto(notice);
     }

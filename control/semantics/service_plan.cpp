@@ -177,10 +177,10 @@ ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& o
     port_notices.append_to(plan.notices);
     const ServiceType type = type_of(service, plan.notices);
     plan.families = families_of(service, plan.notices);
-    plan.ranges = source_ranges_of(service, type, plan.notices);
     plan.settings = settings_of(service.meta.annotations, around.policy, plan.notices);
     plan.topology_keys = topology_keys_of(service, plan.settings.topology_keys, plan.notices);
     plan.affinity_timeout_s = affinity_timeout_of(service, plan.notices);
+    plan.ranges = source_ranges_of(service, type, plan.settings.source_ranges_deny, plan.notices);
     AskedAddresses addresses = asked_addresses_of(service, type, plan.families, around.gateway, around.policy, rights, plan.notices);
     plan.concerns_gateway = addresses.any_named;
     if (plan.settings.withholds_load_balancer_ips) {
@@ -268,7 +268,8 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
         service.uid = printable(plan.object->meta.uid);
         service.affinity_timeout_s = plan.affinity_timeout_s;
         service.frontends = std::move(frontends[i]);
-        service.source_ranges = plan.ranges.allowed;
+        service.source_ranges = plan.ranges.listed;
+        service.source_ranges_deny = plan.ranges.deny;
         service.idle_timeout_s = plan.settings.idle_timeout_s;
         service.drain_timeout_s = plan.settings.drain_timeout_s;
         service.probe = around.facts.through_nodes ? node_probe_of(*plan.object, rules.external, plan.settings, around.policy)

@@ -12,11 +12,11 @@ bool SourceRanges::filters(IpFamily family, bool compat_kube_proxy) const noexce
     if (!restricted) {
         return false;
     }
-    const bool lists_family = std::ranges::any_of(allowed, [family](const Prefix& range) { return range.family() == family; });
-    return lists_family || !compat_kube_proxy || allowed.empty();
+    const bool lists_family = std::ranges::any_of(listed, [family](const Prefix& range) { return range.family() == family; });
+    return lists_family || listed.empty() || (!compat_kube_proxy && !deny);
 }
 
-SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, Notices& notices) {
+SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, bool deny, Notices& notices) {
     std::vector<std::string_view> entries(service.load_balancer_source_ranges.begin(), service.load_balancer_source_ranges.end());
     std::string_view origin = "spec.loadBalancerSourceRanges";
     if (entries.empty()) {
@@ -31,20 +31,21 @@ SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, No
         notices.warn(reason::kSourceRangesIgnored, std::string(origin) + " limits LoadBalancer IPs only; this Service is not of that type");
         return {};
     }
-    SourceRanges ranges{.restricted = true, .allowed = {}};
+    SourceRanges ranges{.restricted = true, .deny = deny, .listed = {}};
     for (const std::string_view entry : entries) {
         if (const auto range = Prefix::parse(trimmed(entry))) {
-            ranges.allowed.push_back(*range);
+            ranges.listed.push_back(*range);
         } else {
             notices.warn(reason::kInvalidSourceRange, std::string(origin) + ": " + quoted(entry) + " is not a CIDR and is skipped");
         }
     }
-    if (ranges.allowed.empty()) {
+    if (ranges.listed.empty()) {
         notices.warn(reason::kInvalidSourceRange, std::string(origin) + ": no entry is a CIDR, so every client is denied");
+        ranges.deny = false;
     }
-    std::ranges::sort(ranges.allowed);
-    const auto [first, last] = std::ranges::unique(ranges.allowed);
-    ranges.allowed.erase(first, last);
+    std::ranges::sort(ranges.listed);
+    const auto [first, last] = std::ranges::unique(ranges.listed);
+    ranges.listed.erase(first, last);
     return ranges;
 }
 

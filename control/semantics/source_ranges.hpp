@@ -11,16 +11,19 @@
 namespace penstock::semantics {
 
 struct SourceRanges {
-    bool restricted = false;      // a list is in force
-    std::vector<Prefix> allowed;  // sorted, unique
+    bool restricted = false;     // a list is in force
+    bool deny = false;           // it names those who may not (ANN-04)
+    std::vector<Prefix> listed;  // sorted, unique
 
-    // Whether frontends of `family` are filtered by `allowed`. A family without a CIDR in the list is filtered, and so denied (SRC-003),
-    // unless `compat_kube_proxy` asks for what kube-proxy does: it stays open, as long as the list holds a CIDR of the other family.
+    // Whether frontends of `family` are filtered by the list. A family without a CIDR in the list is filtered, and so denied (SRC-003),
+    // unless `compat_kube_proxy` asks for what kube-proxy does: it stays open, as long as the list holds a CIDR of the other family. It
+    // stays open as well where the list names those who may not.
     [[nodiscard]] bool filters(IpFamily family, bool compat_kube_proxy) const noexcept;
     bool operator==(const SourceRanges&) const = default;
 };
 
-// The field, else the annotation; either means something on type LoadBalancer only (SRC-004).
-[[nodiscard]] SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, Notices& notices);
+// The field, else the annotation; either means something on type LoadBalancer only (SRC-004). `deny` is ANN-04's; a list without a valid
+// entry denies everyone all the same (SRC-002).
+[[nodiscard]] SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, bool deny, Notices& notices);
 
 }  // namespace penstock::semantics

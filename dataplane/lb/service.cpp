@@ -96,10 +96,10 @@ std::string Service::display_name() const {
     return port_name.empty() ? text : text + ":" + port_name;
 }
 
-SourceFilter::SourceFilter(bool restricted, std::vector<Prefix> allowed) : restricted_(restricted) {
+SourceFilter::SourceFilter(bool restricted, std::vector<Prefix> listed, bool deny) : restricted_(restricted), deny_(deny) {
     // Sorted by address, then length: an outer prefix comes before all that it contains.
-    std::ranges::sort(allowed);
-    for (const Prefix& prefix : allowed) {
+    std::ranges::sort(listed);
+    for (const Prefix& prefix : listed) {
         std::vector<Prefix>& family = prefix.family() == IpFamily::V4 ? v4_ : v6_;
         if (family.empty() || !family.back().contains(prefix.address())) {
             family.push_back(prefix);
@@ -111,10 +111,12 @@ bool SourceFilter::allows(const IpAddr& client) const noexcept {
     if (!restricted_) {
         return true;
     }
-    // A family without a CIDR is closed (SRC-003), and a list whose entries were all invalid is closed to everyone (SRC-002).
+    // Of a list that allows, a family without a CIDR is closed (SRC-003), and one whose entries were all invalid is closed to everyone
+    // (SRC-002).
     const std::vector<Prefix>& family = client.is_v4() ? v4_ : v6_;
     const auto behind = std::ranges::upper_bound(family, client, {}, &Prefix::address);
-    return behind != family.begin() && std::prev(behind)->contains(client);
+    const bool is_listed = behind != family.begin() && std::prev(behind)->contains(client);
+    return is_listed != deny_;
 }
 
 }  // namespace penstock::lb

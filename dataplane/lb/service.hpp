@@ -92,12 +92,13 @@ struct Service {
 class SourceFilter {
  public:
     SourceFilter() = default;  // everyone
-    // An empty list allows everyone only where `restricted` is false.
-    SourceFilter(bool restricted, std::vector<Prefix> allowed);
+    // An empty list allows everyone only where `restricted` is false. `deny` turns the list round: those who may not (ANN-04).
+    SourceFilter(bool restricted, std::vector<Prefix> listed, bool deny = false);
     [[nodiscard]] bool allows(const IpAddr& client) const noexcept;
 
  private:
     bool restricted_ = false;
+    bool deny_ = false;
     std::vector<Prefix> v4_, v6_;  // sorted and disjoint
 };
 

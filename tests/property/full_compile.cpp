@@ -87,11 +87,13 @@ class FullCompiler {
             return;
         }
         Programmed programmed{desired, std::move(service), nullptr};
-        if (former != previous_.services.end() && former->second.desired->source_ranges == desired->source_ranges) {
+        if (former != previous_.services.end() && former->second.desired->source_ranges == desired->source_ranges &&
+            former->second.desired->source_ranges_deny == desired->source_ranges_deny) {
             programmed.filter = former->second.filter;
         }
         if (programmed.filter == nullptr && std::ranges::any_of(desired->frontends, &model::Frontend::filtered)) {
-            programmed.filter = std::make_shared<const lb::SourceFilter>(lb::SourceFilter{true, desired->source_ranges});
+            programmed.filter =
+                std::make_shared<const lb::SourceFilter>(lb::SourceFilter{true, desired->source_ranges, desired->source_ranges_deny});
         }
         for (const auto& frontend : desired->frontends) {
             place(key, frontend, programmed);

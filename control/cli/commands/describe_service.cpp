@@ -62,7 +62,7 @@ std::string frontends_text(const v1::ServiceStatus& service) {
 std::string ranges_text(const v1::Service& service) {
     std::string text;
     for (const std::string& range : service.source_ranges()) {
-        text += (text.empty() ? "" : ",") + range;
+        text += (text.empty() ? (service.source_ranges_deny() ? "all but " : "") : ",") + range;
     }
     return text;
 }

@@ -20,9 +20,10 @@ struct FilterCase {
     std::vector<const char*> allowed;
     const char* client;
     bool expected;
+    bool deny = false;
 };
 
-TEST(SourceFilter, ListsWhoMayOpenFlows_SRC001_SRC002_SRC003) {
+TEST(SourceFilter, ListsWhoMayOpenFlows_SRC001_SRC002_SRC003_ANN04) {
     const FilterCase cases[] = {
         {"SRC-001: inside", true, {"192.0.2.0/24"}, "192.0.2.255", true},
         {"SRC-001: outside", true, {"192.0.2.0/24"}, "192.0.3.0", false},
@@ -32,6 +33,9 @@ TEST(SourceFilter, ListsWhoMayOpenFlows_SRC001_SRC002_SRC003) {
         {"SRC-003: a family without an entry is closed", true, {"0.0.0.0/0"}, "2001:db8::1", false},
         {"SRC-003: the other way round", true, {"::/0"}, "192.0.2.1", false},
         {"SRC-003: both families listed", true, {"192.0.2.0/24", "2001:db8::/32"}, "2001:db8::1", true},
+        {"ANN-04: denied", true, {"192.0.2.0/24"}, "192.0.2.1", false, true},
+        {"ANN-04: all others may", true, {"192.0.2.0/24"}, "192.0.3.0", true, true},
+        {"ANN-04: nobody of the other family is denied", true, {"192.0.2.0/24"}, "2001:db8::1", true, true},
         {"SRC-004: nothing asked for", false, {}, "192.0.2.1", true},
     };
     for (const FilterCase& c : cases) {
@@ -39,7 +43,7 @@ TEST(SourceFilter, ListsWhoMayOpenFlows_SRC001_SRC002_SRC003) {
         for (const char* text : c.allowed) {
             allowed.push_back(Prefix::parse(text).value());
         }
-        EXPECT_EQ(SourceFilter(c.restricted, allowed).allows(ip(c.client)), c.expected) << c.name;
+        EXPECT_EQ(SourceFilter(c.restricted, allowed, c.deny).allows(ip(c.client)), c.expected) << c.name;
     }
 }
 

@@ -37,6 +37,7 @@ model::Service everything() {
     service.frontends[0].inside_set = 0;
     service.uid = "3f1c";
     service.affinity_timeout_s = 10800;
+    service.source_ranges_deny = true;
     service.idle_timeout_s = 350;
     service.drain_timeout_s = 0;
     service.health_check = {30123, 3};

@@ -29,9 +29,9 @@ TEST_P(Ranges, OfALoadBalancer) {
         service.meta.annotations[kAnnotation] = row.annotation;
     }
     Notices notices;
-    const SourceRanges ranges = source_ranges_of(service, ServiceType::LoadBalancer, notices);
+    const SourceRanges ranges = source_ranges_of(service, ServiceType::LoadBalancer, false, notices);
     std::vector<std::string> allowed;
-    for (const Prefix& prefix : ranges.allowed) {
+    for (const Prefix& prefix : ranges.listed) {
         allowed.push_back(prefix.to_string());
     }
     Lines said;
@@ -92,6 +92,41 @@ TEST(Ranges, FilterOnlyLoadBalancerIps_SRC001_XIP002_NODEPORT007) {
     EXPECT_EQ(frontends(outcome),
               (Lines{"default/web/TCP L 198.51.100.7 80 filtered", "default/web/TCP X 203.0.113.7 80", "default/web/TCP N IPv4 30080"}));
     EXPECT_EQ(find(outcome, "default/web/TCP")->source_ranges, std::vector{cidr("10.0.0.0/8")});
+}
+
+// ANN-04 turns the list round: who is not on it may; but nobody may by a list that cannot be read.
+TEST(Ranges, Deny_ANN04_SRC002) {
+    struct Row {
+        const char* name;
+        const char* policy;
+        std::vector<std::string> field;
+        Lines frontends;
+        bool deny;
+    };
+    const std::string v4 = "default/web/TCP L 198.51.100.7 80";
+    const std::string v6 = "default/web/TCP L 2001:db8::7 80";
+    const Row rows[] = {
+        {"deny", "deny", {"10.0.0.0/8"}, {v4 + " filtered", v6}, true},
+        {"deny, both families", "deny", {"10.0.0.0/8", "fd00::/8"}, {v4 + " filtered", v6 + " filtered"}, true},
+        {"deny, one entry cannot be read", "deny", {"10.0.0.0/8", "x"}, {v4 + " filtered", v6}, true},
+        {"deny, none can be read", "deny", {"x"}, {v4 + " filtered", v6 + " filtered"}, false},
+        {"deny, no list", "deny", {}, {v4, v6}, false},
+        {"allow", "allow", {"10.0.0.0/8"}, {v4 + " filtered", v6 + " filtered"}, false},
+        {"blank", " ", {"10.0.0.0/8"}, {v4 + " filtered", v6 + " filtered"}, false},
+        {"invalid is allow", "forbid", {"10.0.0.0/8"}, {v4 + " filtered", v6 + " filtered"}, false},
+    };
+    for (const Row& row : rows) {
+        World world;
+        kube::Service& web = world.service("default/web");
+        web.type = "LoadBalancer";
+        web.ip_families = {"IPv4", "IPv6"};
+        web.ingress = {{.ip = "198.51.100.7"}, {.ip = "2001:db8::7"}};
+        web.load_balancer_source_ranges = row.field;
+        web.meta.annotations["service.cilium.io/src-ranges-policy"] = row.policy;
+        const Outcome outcome = world.evaluate();
+        EXPECT_EQ(frontends(outcome), row.frontends) << row.name;
+        EXPECT_EQ(find(outcome, "default/web/TCP")->source_ranges_deny, row.deny) << row.name;
+    }
 }
 
 TEST(Ranges, FamilyWithoutACidr_SRC003) {
