@@ -166,7 +166,7 @@ constexpr std::array<Row, kSettings> kRows = {{
      "it counts as unset"},
     {Setting::ConnectionDrainingTimeout, "ANN-02", kConnectionDrainingTimeout, "300 s",
      "how long flows drain where connection-draining is true", "300 s are used"},
-    {Setting::IdleTimeout, "ANN-03", kIdleTimeout, "by protocol", "how long a flow of the Service may be silent before it is forgotten",
+    {Setting::IdleTimeout, "ANN-03", kIdleTimeout, "by protocol", "how long a flow of the Service, an established one too, may be silent before it is forgotten",
      "the default of the protocol is used"},
     {Setting::SourceRangesPolicy, "ANN-04", kSourceRangesPolicy, "allow",
      "whether the source ranges are the clients that may open flows to LoadBalancer IPs, or those that may not", "allow is used"},

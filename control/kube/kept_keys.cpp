@@ -6,11 +6,10 @@ namespace penstock::kube {
 
 bool is_kept_label(ObjectKind kind, std::string_view key) noexcept {
     switch (kind) {
-        case ObjectKind::Service:
-            return key.starts_with("service.kubernetes.io/");
         case ObjectKind::EndpointSlice:
         case ObjectKind::Endpoints:
             return key == "kubernetes.io/service-name";
+        case ObjectKind::Service:
         case ObjectKind::Node:
             break;
     }

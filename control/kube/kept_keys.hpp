@@ -8,8 +8,8 @@
 
 namespace penstock::kube {
 
-// Services: what says that Penstock is not to serve them (SVC-005). Slices: whose they are (EP-002). Nodes: all, since a selector or a
-// topology may name any (TOPO-006).
+// Services: all, since a rule about external IPs may select them by any (XIP-006). Slices: whose they are (EP-002). Nodes: all, since a
+// selector or a topology may name any (TOPO-006).
 [[nodiscard]] bool is_kept_label(ObjectKind kind, std::string_view key) noexcept;
 
 // Our own, and on a Service all other keys of the table (control/annotations/table.hpp); on Endpoints, whether they were

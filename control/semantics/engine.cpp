@@ -4,6 +4,7 @@
 #include <iterator>
 #include <string>
 
+#include "control/semantics/external_ips.hpp"
 #include "control/semantics/node_ports.hpp"
 #include "control/semantics/standing.hpp"
 #include "control/semantics/topology.hpp"
@@ -14,6 +15,13 @@ namespace {
 // Whether no Service could be judged differently for `b` than for `a`: of an identity, semantics reads these.
 bool reads_alike(const model::GatewayIdentity& a, const model::GatewayIdentity& b) {
     return a.mode == b.mode && a.node_name == b.node_name && a.labels == b.labels;
+}
+
+bool same_but_for_rights(Policy a, const Policy& b) {
+    a.allowed_external_cidrs = b.allowed_external_cidrs;
+    a.external_ip_rules = b.external_ip_rules;
+    a.protected_addresses = b.protected_addresses;
+    return a == b;
 }
 
 // Remembers `object`, or forgets it where it is null; what was remembered before.
@@ -55,8 +63,9 @@ bool have_same_addresses(const kube::EndpointSlice& a, const kube::EndpointSlice
 
 template <typename Visit>
 void each_external_ip(const kube::Service& service, const Visit& visit) {
-    for (const std::string& text : service.external_ips) {
-        if (const auto address = IpAddr::parse(text)) {
+    // Whether the annotation counts is left to the plan.
+    for (const NamedExternalIp& named : named_external_ips(service, true)) {
+        if (const auto address = IpAddr::parse(named.text)) {
             visit(*address);
         }
     }
@@ -64,7 +73,7 @@ void each_external_ip(const kube::Service& service, const Visit& visit) {
 
 }  // namespace
 
-Engine::Engine(Policy policy) : policy_(std::move(policy)) {
+Engine::Engine(Policy policy) : policy_(std::move(policy)), external_ip_rules_(policy_) {
     for (const Prefix& cidr : policy_.cluster_cidrs) {
         facts_.pod_cidrs.add(cidr);
     }
@@ -89,6 +98,34 @@ Step Engine::set_gateway(const model::GatewayIdentity& gateway) {
     }
     mark_all(Due::Plan);
     environment_due_ = true;
+    settle(step);
+    return step;
+}
+
+Step Engine::set_policy(Policy policy) {
+    Step step;
+    if (policy == policy_) {
+        return step;
+    }
+    const bool only_rights_differ = same_but_for_rights(policy, policy_);
+    for (const Prefix& cidr : policy_.cluster_cidrs) {
+        facts_.pod_cidrs.remove(cidr);
+    }
+    for (const Prefix& cidr : policy.cluster_cidrs) {
+        facts_.pod_cidrs.add(cidr);
+    }
+    policy_ = std::move(policy);
+    external_ip_rules_ = ExternalIpRules(policy_);
+    if (!gateway_) {
+        return step;
+    }
+    if (only_rights_differ) {
+        external_ip_users_.each([this](Record& record) { mark(record, Due::Plan); });
+    } else {
+        mark_all(Due::Plan);
+        choice_due_ = true;
+        environment_due_ = true;
+    }
     settle(step);
     return step;
 }
@@ -273,7 +310,7 @@ void Engine::make_plans() {
         return;
     }
     const Surroundings around{.gateway = *gateway_, .policy = policy_, .facts = facts_, .nodes = objects_.nodes};
-    const ExternalIpRights rights(facts_, policy_);
+    const ExternalIpRights rights(facts_, external_ip_rules_);
     for (Record* record : due_) {
         if (record->due != Due::Plan) {
             continue;

@@ -57,11 +57,14 @@ class Engine {
     // Before the first call nothing is evaluated: apply() only remembers.
     Step set_gateway(const model::GatewayIdentity& gateway);
     Step apply(const kube::Changes& changes);
+    // Who may have external IPs costs those Services alone that name some.
+    Step set_policy(Policy policy);
 
     // A value that stays the same keeps its pointer.
     [[nodiscard]] const Services& desired() const noexcept { return desired_; }
     [[nodiscard]] const model::Environment& environment() const noexcept { return environment_; }
     [[nodiscard]] const kube::Objects& objects() const noexcept { return objects_; }
+    [[nodiscard]] const Policy& policy() const noexcept { return policy_; }
 
     // Evaluates everything from scratch and compares it with what is held (APISYNC-021): the keys that differ, sorted. What was wrong is
     // right afterwards, in environment() and the engine's bookkeeping too. Costs what set_gateway() does.
@@ -99,6 +102,7 @@ class Engine {
     void read_environment(Step& step);
 
     Policy policy_;
+    ExternalIpRules external_ip_rules_;  // those of policy_
     std::optional<model::GatewayIdentity> gateway_;
     kube::Objects objects_;
 
@@ -106,7 +110,7 @@ class Engine {
     ClusterFacts facts_;
     FrontendOwners owners_;
     AddressUsers<Record> endpoint_users_;     // Services by the addresses in their slices
-    AddressUsers<Record> external_ip_users_;  // Services by their spec.externalIPs
+    AddressUsers<Record> external_ip_users_;  // Services by the external IPs that they name, in field or annotation
 
     std::vector<Record*> due_;
     std::vector<IpAddr> changed_cluster_ips_;

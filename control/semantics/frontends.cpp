@@ -6,15 +6,16 @@
 
 namespace penstock::semantics {
 
-AskedAddresses asked_addresses_of(const kube::Service& service, ServiceType type, Families families, const model::GatewayIdentity& gateway,
-                                  const Policy& policy, const ExternalIpRights& rights, Notices& notices) {
+AskedAddresses asked_addresses_of(const kube::ObjectName& name, const kube::Service& service, ServiceType type, Families families,
+                                  const model::GatewayIdentity& gateway, const Policy& policy, const ExternalIpRights& rights,
+                                  Notices& notices) {
     AskedAddresses asked;
     if (type == ServiceType::LoadBalancer && in_vip_scope(service, gateway.mode, policy)) {
         asked.load_balancer = load_balancer_addresses_of(service, families, policy, notices);
         asked.any_named = !service.ingress.empty();
     }
-    asked.external = external_ips_of(service, families, rights, notices);
-    asked.any_named |= !service.external_ips.empty();
+    asked.external = external_ips_of(name, service, families, policy, rights, notices);
+    asked.any_named |= !named_external_ips(service, policy.external_ips_annotation).empty();
     const auto is_load_balancer = [&](const IpAddr& address) {
         return std::ranges::find(asked.load_balancer, address, &LoadBalancerAddress::address) != asked.load_balancer.end();
     };

@@ -30,9 +30,9 @@ struct AskedAddresses {
     bool any_named = false;
 };
 
-[[nodiscard]] AskedAddresses asked_addresses_of(const kube::Service& service, ServiceType type, Families families,
-                                                const model::GatewayIdentity& gateway, const Policy& policy, const ExternalIpRights& rights,
-                                                Notices& notices);
+[[nodiscard]] AskedAddresses asked_addresses_of(const kube::ObjectName& name, const kube::Service& service, ServiceType type,
+                                                Families families, const model::GatewayIdentity& gateway, const Policy& policy,
+                                                const ExternalIpRights& rights, Notices& notices);
 
 // Every tuple once.
 [[nodiscard]] std::vector<AskedFrontend> asked_frontends_of(const ServicePort& port, const AskedAddresses& addresses,

@@ -7,16 +7,28 @@
 #include <string>
 #include <vector>
 
+#include "control/annotations/selector.hpp"
 #include "control/kube/objects.hpp"
 #include "control/model/desired.hpp"
 
 namespace penstock::semantics {
 
+// Who may have which external IPs: Services in these namespaces with these labels, addresses in these ranges.
+struct ExternalIpRule {
+    bool all_namespaces = false;          // else only those of:
+    std::vector<std::string> namespaces;  // exact names
+    annotations::Selector services;
+    std::vector<Prefix> cidrs;
+    bool operator==(const ExternalIpRule&) const = default;
+};
+
 // What the operator decided for all Services; options of penstock-sync.
 struct Policy {
-    std::vector<Prefix> allowed_external_cidrs;  // XIP-006; empty allows none
-    std::vector<IpAddr> protected_addresses;     // never an external IP: the API server's address, for one
-    std::string own_proxy_name;                  // SVC-004; "" none
+    std::vector<Prefix> allowed_external_cidrs;     // XIP-006; to all namespaces
+    std::vector<ExternalIpRule> external_ip_rules;  // likewise; what neither of the two allows is refused
+    bool external_ips_annotation = false;           // XIP-008: penstock.io/external-ips counts as spec.externalIPs does
+    std::vector<IpAddr> protected_addresses;        // never an external IP: the API server's address, for one
+    std::string own_proxy_name;                     // SVC-004; "" none
     enum class VipScope : uint8_t { Default, Owned, All };
     VipScope lb_vip_scope = VipScope::Default;     // LB-003: Default is `owned` in external mode and `all` in node mode
     std::string lb_class = "penstock.io/gateway";  // LB-002

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "control/semantics/affinity.hpp"
+#include "control/semantics/external_ips.hpp"
 #include "control/semantics/node_backends.hpp"
 #include "control/semantics/text.hpp"
 #include "control/semantics/topology.hpp"
@@ -19,8 +20,8 @@ Claimant claimant(const ServicePlan& plan, lb::FrontendClass cls, size_t port_in
 }
 
 // What an operator would miss if the Service stayed silent.
-bool asks_for_frontends(const kube::Service& service) {
-    return !service.external_ips.empty() || !service.ingress.empty() ||
+bool asks_for_frontends(const kube::Service& service, const Policy& policy) {
+    return !named_external_ips(service, policy.external_ips_annotation).empty() || !service.ingress.empty() ||
            std::ranges::any_of(service.ports, [](const kube::ServicePort& port) { return port.node_port != 0; });
 }
 
@@ -169,7 +170,7 @@ ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& o
         plan.ports.push_back({.port = std::move(port), .frontends = {}});
     }
     if (standing != Standing::Served) {
-        if (standing != Standing::Ignored && asks_for_frontends(service)) {
+        if (standing != Standing::Ignored && asks_for_frontends(service, around.policy)) {
             plan.notices.warn(reason::kNotServed, std::string(explanation(standing)));
         }
         return plan;
@@ -181,7 +182,7 @@ ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& o
     plan.topology_keys = topology_keys_of(service, plan.settings.topology_keys, plan.notices);
     plan.affinity_timeout_s = affinity_timeout_of(service, plan.notices);
     plan.ranges = source_ranges_of(service, type, plan.settings.source_ranges_deny, plan.notices);
-    AskedAddresses addresses = asked_addresses_of(service, type, plan.families, around.gateway, around.policy, rights, plan.notices);
+    AskedAddresses addresses = asked_addresses_of(name, service, type, plan.families, around.gateway, around.policy, rights, plan.notices);
     plan.concerns_gateway = addresses.any_named;
     if (plan.settings.withholds_load_balancer_ips) {
         addresses.load_balancer.clear();

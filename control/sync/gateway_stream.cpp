@@ -140,6 +140,14 @@ void GatewayStream::update(kube::Changes changes) {
     news_.notify_all();
 }
 
+void GatewayStream::update(std::vector<semantics::ExternalIpRule> rules) {
+    {
+        const std::lock_guard lock(mutex_);
+        inbox_.rules = std::move(rules);
+    }
+    news_.notify_all();
+}
+
 GatewayStatus GatewayStream::status() const {
     const std::lock_guard lock(status_mutex_);
     GatewayStatus status = status_;
@@ -286,6 +294,9 @@ GatewayStream::Inbox GatewayStream::take_news(Clock::time_point due) {
 void GatewayStream::note_changes(Inbox& news) {
     if (news.changes) {
         session_.on_changes(std::move(*news.changes), news.heard);
+    }
+    if (news.rules) {
+        session_.on_external_ip_rules(std::move(*news.rules), Clock::now());
     }
 }
 

@@ -38,6 +38,8 @@ class GatewayStream {
 
     // As StateSession::on_changes. Any thread, never blocks for long; what a busy thread has not taken yet merges.
     void update(kube::Changes changes);
+    // As StateSession::on_external_ip_rules. Any thread; the newest ones count.
+    void update(std::vector<semantics::ExternalIpRule> rules);
     // Any thread.
     [[nodiscard]] GatewayStatus status() const;
 
@@ -48,11 +50,12 @@ class GatewayStream {
     struct Inbox {
         std::optional<kube::Changes> changes;
         Clock::time_point heard{};  // the first of the changes
+        std::optional<std::vector<semantics::ExternalIpRule>> rules;
         std::optional<v1::GatewayMessage> message;
         bool written = false;  // the message that was being written
         bool stream_ended = false;
         bool stopping = false;
-        [[nodiscard]] bool has_news() const { return changes || message || written || stream_ended || stopping; }
+        [[nodiscard]] bool has_news() const { return changes || rules || message || written || stream_ended || stopping; }
     };
 
     void run();

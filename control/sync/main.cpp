@@ -20,6 +20,7 @@
 #include "control/sync/manifest_source.hpp"
 #include "control/sync/monitor.hpp"
 #include "control/sync/options.hpp"
+#include "control/sync/policy_watch.hpp"
 #include "control/sync/server_address.hpp"
 
 namespace penstock::sync {
@@ -130,14 +131,35 @@ Status run(const Options& options) {
     for (const std::string& hint : hints_of(options.policy)) {
         log::get("sync").info("{}", hint);
     }
+    semantics::Policy policy = options.policy;
+    if (!options.external_ip_policy.empty()) {
+        auto rules = read_external_ip_policy(options.external_ip_policy);
+        if (!rules) {
+            return in_context("--external-ip-policy", std::move(rules.error()));
+        }
+        policy.external_ip_rules = std::move(*rules);
+    }
     StateSession::Settings settings{
-        .source = identity, .policy = options.policy, .coalesce = options.coalesce, .audit_period = options.audit_period};
+        .source = identity, .policy = std::move(policy), .coalesce = options.coalesce, .audit_period = options.audit_period};
     settings.policy.protected_addresses.insert(settings.policy.protected_addresses.end(), followed->protect.begin(),
                                                followed->protect.end());
     Gateways gateways;
     for (const client::Target& target : options.gateways) {
         gateways.push_back(std::make_unique<GatewayStream>(target, options.tls, settings,
                                                            followed->cluster != nullptr ? followed->cluster->observer() : nullptr));
+    }
+    std::unique_ptr<PolicyWatch> policy_watch;
+    if (!options.external_ip_policy.empty()) {
+        auto started =
+            PolicyWatch::start(options.external_ip_policy, settings.policy.external_ip_rules, [&](const ExternalIpPolicy& rules) {
+                for (const auto& gateway : gateways) {
+                    gateway->update(rules);
+                }
+            });
+        if (!started) {
+            return std::unexpected(std::move(started.error()));
+        }
+        policy_watch = std::move(*started);
     }
     const auto monitor = Monitor::start(options.monitor, watched(identity, *followed, gateways));
     if (!monitor) {

@@ -143,6 +143,16 @@ MetricFamily errors(const std::vector<CollectionStatus>& collections) {
     return family;
 }
 
+MetricFamily notices(const std::vector<GatewayStatus>& gateways) {
+    MetricFamily family{"penstock_sync_notices_total", "what there was to tell about objects, by reason", kCounter, {}};
+    for (const GatewayStatus& gateway : gateways) {
+        for (const auto& [reason, count] : gateway.notices) {
+            add(family, {{"gateway", gateway.target}, {"reason", reason}}, number(count));
+        }
+    }
+    return family;
+}
+
 MetricFamily dropped_events(const kube::EventsStatus& events) {
     MetricFamily family{"penstock_sync_events_dropped_total", "Events that were not posted, by cause", kCounter, {}};
     for (const DropCause& cause : kDropCauses) {
@@ -182,6 +192,7 @@ std::vector<MetricFamily> families(const SyncReading& reading) {
     append(out, kOfCollection, reading.source.collections, [](const CollectionStatus& one) { return Labels{{"kind", one.kind}}; });
     append(out, kOfGateway, reading.gateways, [](const GatewayStatus& one) { return Labels{{"gateway", one.target}}; });
     out.push_back(errors(reading.source.collections));
+    out.push_back(notices(reading.gateways));
     out.push_back(apply_latency(reading.gateways));
     out.push_back(dropped_events(reading.events));
     return out;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "control/annotations/table.hpp"
 #include "control/http/server.hpp"
 #include "dataplane/lb/names.hpp"
 
@@ -30,6 +31,15 @@ constexpr const char* kIntroduction =
     "Every option can stand in an INI file as well (--config): name = value, one a line, repeated for lists. The command line wins.\n";
 
 constexpr unsigned kHelpWidth = 120;
+
+// "rr, wrr, ...": the names of SCHED-001.
+std::string known_schedulers() {
+    std::string names;
+    for (const annotations::Word& name : annotations::scheduler_names()) {
+        names += (names.empty() ? "" : ", ") + std::string(name.spelled);
+    }
+    return names;
+}
 
 po::options_description command_line_only() {
     po::options_description described("Options of the command line", kHelpWidth);
@@ -66,7 +76,13 @@ po::options_description everywhere() {
     add("tls-key", text("FILE"), "its private key, PEM");
     add("tls-ca", text("FILE"), "authority that signed the gateway's certificate, PEM");
     add("allowed-external-cidrs", list("CIDR,..."),
-        "external IPs of Services (spec.externalIPs) are served only inside these ranges; default: none are served");
+        "external IPs of Services (spec.externalIPs) are served inside these ranges, whatever their namespace; default: none are served");
+    add("external-ip-policy", text("FILE"),
+        "YAML file that says which namespaces' Services may have which external IPs; followed while it changes. What neither it nor "
+        "--allowed-external-cidrs allows is refused");
+    add("external-ips-annotation", po::bool_switch(), "the annotation penstock.io/external-ips counts as spec.externalIPs does");
+    add("unsupported-annotations", text("serve|refuse")->default_value("serve"),
+        "a Service that asks by annotation for what this version does not do is served without it, or not on its LoadBalancer IPs");
     add("protected-addresses", list("IP,..."), "never served as an external IP whatever the ranges say; the API server's address, for one");
     add("lb-vip-scope", text("owned|all"),
         "LoadBalancer addresses to serve: those of Services of our class, or of all; default: all for gateways in node mode, owned in "
@@ -74,7 +90,7 @@ po::options_description everywhere() {
         "mode");
     add("lb-class", text("NAME")->default_value(semantics::Policy{}.lb_class), "spec.loadBalancerClass that means this product");
     add("default-lb", po::bool_switch(), "Services without a loadBalancerClass are ours too");
-    add("scheduler", text("NAME")->default_value("rr"), "for Services that name none: rr, random or mh (Maglev)");
+    add("scheduler", text("NAME")->default_value("rr"), ("for Services that name none: " + known_schedulers()).c_str());
     add("nodeport-addresses", list("CIDR,...|primary"),
         "serve NodePorts only on gateway addresses inside these ranges, or only on the Node object's own (primary); default: on all but "
         "loopback and link-local ones");
@@ -94,7 +110,8 @@ po::options_description everywhere() {
     add("cluster-cidr", list("CIDR,..."),
         "where Pods are, besides the Pod CIDRs of the Nodes: their clients are the cluster's own, and no external IP is served there");
     add("backend-mode", text("pod|node|auto")->default_value("pod"),
-        "of gateways in external mode: send to Pods, or to nodePorts of Nodes; auto: to Pods where a gateway has routes, other than default "
+        "of gateways in external mode: send to Pods, or to nodePorts of Nodes; auto: to Pods where a gateway has routes, other than "
+        "default "
         "ones, to all Pod CIDRs");
     add("node-weight", text("equal|ready-pods")->default_value("equal"),
         "of node backends, where a Service has no annotation penstock.io/node-weight: all alike, or each as many as it has ready Pods");
@@ -250,6 +267,12 @@ Status read_words(const po::variables_map& values, semantics::Policy& policy) {
     if (const Status read = read_backend_words(values, policy); !read) {
         return std::unexpected(read.error());
     }
+    const std::string unsupported = text_of(values, "unsupported-annotations");
+    if (unsupported != "serve" && unsupported != "refuse") {
+        return fail(Errc::InvalidArgument, "--unsupported-annotations " + unsupported + ": must be serve or refuse");
+    }
+    policy.refuse_unsupported_annotations = unsupported == "refuse";
+    policy.external_ips_annotation = values["external-ips-annotation"].as<bool>();
     const auto scheduler = lb::parse_scheduler(text_of(values, "scheduler"));
     if (!scheduler) {
         return in_context("--scheduler", scheduler.error());
@@ -430,6 +453,7 @@ Result<Options> options_from(const po::variables_map& values) {
         return std::unexpected(policy.error());
     }
     options.policy = std::move(*policy);
+    options.external_ip_policy = text_of(values, "external-ip-policy");
     return options;
 }
 

@@ -32,6 +32,7 @@ struct Options {
     std::vector<client::Target> gateways;  // at least one
     client::TlsFiles tls;
     semantics::Policy policy;
+    std::filesystem::path external_ip_policy;  // read and followed by the program; "": none
     std::chrono::milliseconds coalesce = kCoalesceDefault;
     std::chrono::seconds audit_period = kAuditPeriodDefault;
 

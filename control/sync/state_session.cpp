@@ -111,6 +111,12 @@ Status StateSession::on_identity(const v1::Identity& message, Time now) {
     return {};
 }
 
+void StateSession::on_external_ip_rules(std::vector<semantics::ExternalIpRule> rules, Time now) {
+    semantics::Policy policy = engine_.policy();
+    policy.external_ip_rules = std::move(rules);
+    absorb(engine_.set_policy(std::move(policy)), now);
+}
+
 void StateSession::work_in_changes(Time now) {
     const auto due = coalescer_.due();
     if (!due || *due > now) {
@@ -128,6 +134,7 @@ void StateSession::work_in_changes(Time now) {
 
 void StateSession::absorb(const semantics::Step& step, Time heard) {
     for (const auto& about : step.appeared) {
+        ++counters_.notices[about.notice.reason];
         say(level_of(about.notice), text_of(about));
         if (observer_ != nullptr) {
             observer_->on_notice_appeared(gateway_name(), about);
@@ -365,6 +372,7 @@ void StateSession::describe(GatewayStatus& status, Time now) const {
     status.changes_waiting = pending_.services.size() + pending_.slices.size() + pending_.nodes.size();
     status.services = counters_.services;
     status.refused = refused_.size();
+    status.notices = counters_.notices;
     status.full_states = counters_.full_states;
     status.deltas = counters_.deltas;
     status.audit_differences = counters_.audit_differences;

@@ -56,6 +56,8 @@ class StateSession {
     // Before the first call nothing is sent: what is not known yet must not be withdrawn (GEN-012). The first one brings all objects; no
     // changes at all are a statement too.
     void on_changes(kube::Changes changes, Time now);
+    // The administrator's file says something new (XIP-006).
+    void on_external_ip_rules(std::vector<semantics::ExternalIpRule> rules, Time now);
 
     void on_stream_opened();
     void on_stream_ended();

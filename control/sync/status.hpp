@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,8 +33,9 @@ struct GatewayStatus {
     uint64_t refused = 0;                                  // of those that it did not take
     uint64_t full_states = 0;                              // sent since start
     uint64_t deltas = 0;
-    uint64_t audit_differences = 0;  // found and repaired by the periodic audit (APISYNC-021)
-    LatencyHistogram apply_latency;  // from an object's change being heard to the gateway's word that its workers use it
+    uint64_t audit_differences = 0;           // found and repaired by the periodic audit (APISYNC-021)
+    std::map<std::string, uint64_t> notices;  // by reason, found since start
+    LatencyHistogram apply_latency;           // from an object's change being heard to the gateway's word that its workers use it
 };
 
 struct SyncReading {

@@ -56,7 +56,8 @@ Outcome from_scratch(const kube::Objects& objects, const model::GatewayIdentity&
             slices[*service].push_back({.name = name.name, .slice = slice});
         }
     }
-    const ExternalIpRights rights(facts, policy);
+    const ExternalIpRules rules(policy);
+    const ExternalIpRights rights(facts, rules);
     const Surroundings around{.gateway = gateway, .policy = policy, .facts = facts, .nodes = objects.nodes};
     std::vector<ServicePlan> plans;
     FrontendOwners owners;
@@ -147,6 +148,9 @@ kube::ServicePtr random_service(Prng& prng) {
     }
     for (uint64_t i = prng.below(3); i > 0; --i) {
         service.external_ips.push_back(any_address(prng));
+    }
+    if (prng.one_in(4)) {
+        service.meta.annotations["penstock.io/external-ips"] = any_address(prng) + "," + any_address(prng);
     }
     for (uint64_t i = prng.below(3); i > 0; --i) {
         service.ingress.push_back({.ip = any_address(prng)});
@@ -318,6 +322,19 @@ Policy random_policy(Prng& prng) {
     if (prng.one_in(4)) {
         policy.disabled_protocols = {Protocol::Udp, Protocol::Sctp};
     }
+    policy.external_ips_annotation = prng.one_in(2);
+    if (prng.one_in(2)) {
+        policy.allowed_external_cidrs.clear();
+    }
+    for (uint64_t i = prng.below(3); i > 0; --i) {
+        ExternalIpRule& rule = policy.external_ip_rules.emplace_back();
+        rule.all_namespaces = prng.one_in(4);
+        rule.namespaces = {any_of<std::string>(prng, {"a", "b"})};
+        rule.cidrs = {cidr(any_of<std::string>(prng, {"203.0.113.0/24", "203.0.113.0/30", "198.51.100.1/32"}))};
+        if (prng.one_in(2)) {
+            rule.services = annotations::Selector::parse(any_of<std::string>(prng, {"team=blue", "team!=blue"})).value();
+        }
+    }
     return policy;
 }
 
@@ -325,7 +342,7 @@ TEST(Engine, HoldsWhatTheObjectsComeTo_GEN006_SVC018_EP006_XIP006) {
     Prng prng;
     size_t changed_by_one_object = 0;
     for (int sequence = 0; sequence < 1'500; ++sequence) {
-        const Policy policy = random_policy(prng);
+        Policy policy = random_policy(prng);
         Engine engine(policy);
         Follower follower;
         std::optional<model::GatewayIdentity> gateway;
@@ -334,6 +351,15 @@ TEST(Engine, HoldsWhatTheObjectsComeTo_GEN006_SVC018_EP006_XIP006) {
             if (prng.one_in(gateway ? 20 : 5)) {
                 gateway = random_gateway(prng);
                 ASSERT_NO_FATAL_FAILURE(follower.follow(engine.set_gateway(*gateway), engine));
+            } else if (prng.one_in(10)) {
+                Policy other = random_policy(prng);
+                if (!prng.one_in(4)) {  // as when the file of rules changes: nothing else does
+                    other.lb_vip_scope = policy.lb_vip_scope;
+                    other.node_port_primary_only = policy.node_port_primary_only;
+                    other.external_ips_annotation = policy.external_ips_annotation;
+                }
+                policy = std::move(other);
+                ASSERT_NO_FATAL_FAILURE(follower.follow(engine.set_policy(policy), engine));
             } else {
                 const kube::Changes changes = random_changes(prng, engine.objects());
                 const Step made = engine.apply(changes);

@@ -16,9 +16,11 @@ namespace penstock::cli {
 [[nodiscard]] Command describe_service();
 [[nodiscard]] Command stats();
 [[nodiscard]] Command explain();
+[[nodiscard]] Command explain_annotations();
 [[nodiscard]] Command status();
 [[nodiscard]] Command version();
 [[nodiscard]] Command set_log_level();
+[[nodiscard]] Command set_scheduler();
 [[nodiscard]] Command completion();
 
 }  // namespace penstock::cli

@@ -81,6 +81,50 @@ TEST_F(CommandTest, ExplainAsksForThePacketDescribed) {
     EXPECT_TRUE(packet.tcp_not_syn());
 }
 
+TEST_F(CommandTest, ExplainAnnotationsPrintsTheTable_ANNG7) {
+    const std::string all = run({"explain", "annotations"}).value();
+    EXPECT_NE(all.find("penstock.io/connection-draining-timeout  300 s"), std::string::npos) << all;
+    const std::string one = run({"explain", "annotations", "idle-timeout"}).value();
+    EXPECT_NE(one.find("4-30 min"), std::string::npos) << one;
+    EXPECT_EQ(run({"explain", "annotations", "penstock.io/idle-timeout"}).value(), one);
+    EXPECT_EQ(run({"explain", "annotations", "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"}).value(), one);
+    const YAML::Node json = YAML::Load(run({"explain", "annotations", "-o", "json"}).value());
+    const YAML::Node yaml = YAML::Load(run({"explain", "annotations", "-o", "yaml"}).value());
+    EXPECT_EQ(canonical(json), canonical(yaml));
+    ASSERT_TRUE(json.IsSequence());
+    EXPECT_EQ(json[0]["keys"][0]["key"].Scalar(), "penstock.io/connection-draining");
+    EXPECT_EQ(YAML::Load(run({"explain", "annotations", "scheduler", "-o", "json"}).value())["requirement"].Scalar(), "ANN-26");
+    const auto unknown = run({"explain", "annotations", "idle-timout"});
+    ASSERT_FALSE(unknown);
+    EXPECT_EQ(exit_code(unknown.error()), kExitRefused);
+    EXPECT_EQ(unknown.error().what, "there is no annotation idle-timout; did you mean penstock.io/idle-timeout?");
+    EXPECT_FALSE(run({"explain", "annotations", "xyzzy-plugh", "quux"}));
+}
+
+TEST_F(CommandTest, SetSchedulerIsRefusedWithTheLineThatDoesIt_SCHED001) {
+    gateway_.services_.add_services();
+    const auto refused = run({"set", "scheduler", "shop/web", "LC"});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(exit_code(refused.error()), kExitRefused);
+    EXPECT_EQ(gateway_.services_request.namespace_(), "shop");
+    EXPECT_EQ(gateway_.services_request.name(), "web");
+    EXPECT_NE(refused.error().what.find("\n  kubectl annotate --overwrite --namespace shop service web penstock.io/scheduler=lc"),
+              std::string::npos)
+        << refused.error().what;
+    const auto no_such = run({"set", "scheduler", "shop/web", "fastest"});
+    ASSERT_FALSE(no_such);
+    EXPECT_EQ(exit_code(no_such.error()), kExitUsage);
+    EXPECT_EQ(no_such.error().what, "there is no scheduler fastest; there are rr, wrr, lc, wlc, sh, dh, sed, nq, p2c, random, mh");
+    for (const char* name : {"web", "/web", "shop/"}) {
+        EXPECT_EQ(exit_code(run({"set", "scheduler", name, "lc"}).error()), kExitUsage) << name;
+    }
+    gateway_.services_.Clear();
+    const auto nowhere = run({"set", "scheduler", "shop/web", "lc"});
+    ASSERT_FALSE(nowhere);
+    EXPECT_EQ(exit_code(nowhere.error()), kExitRefused);
+    EXPECT_EQ(nowhere.error().what, "there is no Service shop/web at this gateway");
+}
+
 TEST_F(CommandTest, SetLogLevelTakesALoggerOrAll) {
     (*gateway_.log_levels_.mutable_levels())["rpc"] = "debug";
     (*gateway_.log_levels_.mutable_levels())["drivers"] = "info";

@@ -377,17 +377,20 @@ TEST(Decode, ReadsNodesWithAllTheirLabels_LB019_HC006) {
         expected);
 }
 
-TEST(KeptKeys, WhatSemanticsReadsIsKeptAndTheRestIsNot) {
+TEST(KeptKeys, WhatSemanticsReadsIsKeptAndTheRestIsNot_ANNG5) {
     for (const char* key : {"penstock.io/scheduler", "penstock.io/no-endpoints-action", "kube-router.io/service.scheduler",
-                            "service.cilium.io/lb-algorithm", "service.beta.kubernetes.io/load-balancer-source-ranges"}) {
+                            "service.cilium.io/lb-algorithm", "service.beta.kubernetes.io/load-balancer-source-ranges",
+                            "penstock.io/idle-timout", "metallb.universe.tf/address-pool", "io.cilium/lb-ipam-ips"}) {
         EXPECT_TRUE(is_kept_annotation(ObjectKind::Service, key)) << key;
     }
-    for (const char* key : {"kubectl.kubernetes.io/last-applied-configuration", "meta.helm.sh/release-name", "penstock.iox/a", ""}) {
+    for (const char* key :
+         {"kubectl.kubernetes.io/last-applied-configuration", "meta.helm.sh/release-name", "service.beta.kubernetes.io/some-cloud",
+          "service.cilium.io/other", "service.kubernetes.io/", "metallb.io/", "penstock.io", "penstock.iox/a", ""}) {
         EXPECT_FALSE(is_kept_annotation(ObjectKind::Service, key)) << key;
     }
     EXPECT_TRUE(is_kept_label(ObjectKind::Service, "service.kubernetes.io/headless"));
     EXPECT_TRUE(is_kept_label(ObjectKind::Service, "service.kubernetes.io/service-proxy-name"));
-    EXPECT_FALSE(is_kept_label(ObjectKind::Service, "app"));
+    EXPECT_TRUE(is_kept_label(ObjectKind::Service, "app"));  // a rule about external IPs may select by it (XIP-006)
     EXPECT_TRUE(is_kept_label(ObjectKind::EndpointSlice, "kubernetes.io/service-name"));
     EXPECT_FALSE(is_kept_label(ObjectKind::EndpointSlice, "app"));
     EXPECT_TRUE(is_kept_label(ObjectKind::Node, "rack"));

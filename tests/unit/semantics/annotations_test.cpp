@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "control/semantics/engine.hpp"
 #include "control/semantics/text.hpp"
+#include "dataplane/lb/names.hpp"
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
@@ -103,6 +107,236 @@ TEST(NoEndpointsAction, Values_ANN29_ANNG2_ANNG3) {
         EXPECT_EQ(settings_of({{kNoEndpoints, row.value}}, {}, notices).no_endpoints, row.expected) << row.value;
         EXPECT_EQ(notices.sorted().size(), row.told ? 1U : 0U) << row.value;
     }
+}
+
+// One row of the table at a time: what the Service becomes, and what is said.
+TEST(AnnotationSettings, ReachTheService_ANN01_ANN02_ANN03_ANN05_ANN06_ANN07_ANN08_ANN09_ANN10_DRAIN004_HC008_HC010) {
+    using Annotated = std::map<std::string, std::string>;
+    model::Probe probe{.kind = model::Probe::Kind::Http};
+    const auto probed = [&](auto change) {
+        model::Probe changed = probe;
+        change(changed);
+        return changed;
+    };
+    struct Row {
+        const char* name;
+        Annotated annotations;
+        std::optional<uint32_t> drain;
+        uint32_t idle = 0;
+        std::optional<model::Probe> probe;
+        Lines reasons;
+    };
+    const std::string own = "penstock.io/";
+    const std::string aws = "service.beta.kubernetes.io/aws-load-balancer-";
+    const Lines invalid{"Service default/web InvalidAnnotation"};
+    const Row rows[] = {
+        {"ANN-01 unset", {}, std::nullopt},
+        {"ANN-01 unset, ANN-02 set", {{own + "connection-draining-timeout", "5"}}, std::nullopt},
+        {"ANN-01 false", {{own + "connection-draining", "false"}, {own + "connection-draining-timeout", "5"}}, 0},
+        {"ANN-01 true", {{own + "connection-draining", "true"}}, 300},
+        {"ANN-01 true, ANN-02", {{aws + "connection-draining-enabled", "T"}, {own + "connection-draining-timeout", "1h"}}, 3600},
+        {"ANN-01 invalid", {{own + "connection-draining", "perhaps"}}, std::nullopt, 0, {}, invalid},
+        {"ANN-02 invalid", {{own + "connection-draining", "1"}, {own + "connection-draining-timeout", "0"}}, 300, 0, {}, invalid},
+        {"ANN-03", {{own + "idle-timeout", "2h"}}, {}, 7200},
+        {"ANN-03 in minutes", {{"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout", "30"}}, {}, 1800},
+        {"ANN-03 invalid", {{own + "idle-timeout", "0"}}, {}, 0, {}, invalid},
+        {"ANN-05 off", {{own + "health-check", "off"}, {own + "health-check-interval", "20"}}},
+        {"ANN-05 unset", {{own + "health-check-interval", "20"}}},
+        {"ANN-05 http", {{own + "health-check", "http"}}, {}, 0, probe},
+        {"ANN-05 tcp", {{own + "health-check", "tcp"}}, {}, 0, probed([](auto& p) { p.kind = model::Probe::Kind::Tcp; })},
+        {"ANN-05 invalid", {{own + "health-check", "ping"}}, {}, 0, {}, invalid},
+        {"ANN-06", {{own + "health-check", "http"}, {aws + "healthcheck-interval", "300"}}, {}, 0, probed([](auto& p) {
+             p.interval_s = 300;
+         })},
+        {"ANN-06 invalid", {{own + "health-check", "http"}, {aws + "healthcheck-interval", "4"}}, {}, 0, probe, invalid},
+        {"ANN-07", {{own + "health-check", "http"}, {own + "health-check-timeout", "9"}}, {}, 0, probed([](auto& p) { p.timeout_s = 9; })},
+        {"ANN-07 equals the interval", {{own + "health-check", "http"}, {own + "health-check-timeout", "10"}}, {}, 0, probe, invalid},
+        {"ANN-07 above the interval",
+         {{own + "health-check", "http"}, {own + "health-check-interval", "20"}, {own + "health-check-timeout", "21"}},
+         {},
+         0,
+         probe,
+         invalid},
+        {"ANN-06 is the default timeout", {{own + "health-check", "http"}, {own + "health-check-interval", "5"}}, {}, 0, probe, invalid},
+        {"ANN-06 is just above the default timeout",
+         {{own + "health-check", "http"}, {own + "health-check-interval", "6"}},
+         {},
+         0,
+         probed([](auto& p) { p.interval_s = 6; })},
+        {"ANN-08, blank",
+         {{own + "health-check", "http"}, {own + "health-check-healthy-threshold", ""}, {aws + "healthcheck-healthy-threshold", "10"}},
+         {},
+         0,
+         probed([](auto& p) { p.healthy = 10; })},
+        {"ANN-09", {{own + "health-check", "http"}, {own + "health-check-unhealthy-threshold", "2"}}, {}, 0, probed([](auto& p) {
+             p.unhealthy = 2;
+         })},
+        {"ANN-10",
+         {{own + "health-check", "http"}, {own + "health-check-port", "8080"}, {own + "health-check-path", "/ready"}},
+         {},
+         0,
+         probed([](auto& p) {
+             p.port = 8080;
+             p.path = "/ready";
+         })},
+    };
+    for (const Row& row : rows) {
+        World world;
+        kube::Service& web = world.service("default/web");
+        web.external_ips = {"203.0.113.7"};
+        web.meta.annotations = row.annotations;
+        const Outcome outcome = world.evaluate();
+        const model::Service* service = find(outcome, "default/web/TCP");
+        ASSERT_NE(service, nullptr);
+        EXPECT_EQ(service->drain_timeout_s, row.drain) << row.name;
+        EXPECT_EQ(service->idle_timeout_s, row.idle) << row.name;
+        EXPECT_EQ(service->probe, row.probe) << row.name;
+        EXPECT_EQ(reasons(outcome), row.reasons) << row.name;
+    }
+}
+
+TEST(AnnotationSettings, ForOtherReaders_ANN04_ANN14_ANN15_ANN16_ANN27_ANN28) {
+    Notices notices;
+    const Annotations object{{"penstock.io/source-ranges-policy", "deny"},
+                             {"penstock.io/backend-node-selector", "disk in (ssd)"},
+                             {"penstock.io/cross-zone", "false"},
+                             {"penstock.io/only-nodes-with-endpoints", "true"},
+                             {"penstock.io/node-weight-label", " example.com/w "},
+                             {"penstock.io/topology-keys", " a , * "}};
+    const AnnotationSettings set = settings_of(object, {}, notices);
+    EXPECT_TRUE(set.source_ranges_deny);
+    ASSERT_TRUE(set.node_selector);
+    EXPECT_TRUE(set.node_selector->matches({{"disk", "ssd"}}));
+    EXPECT_FALSE(set.node_selector->matches({}));
+    EXPECT_FALSE(set.cross_zone);
+    EXPECT_EQ(set.only_nodes_with_endpoints, true);
+    EXPECT_EQ(set.node_weight_label, "example.com/w");
+    EXPECT_EQ(set.topology_keys, "a , *");
+    Notices told;
+    const AnnotationSettings unparsable = settings_of({{"penstock.io/backend-node-selector", "disk in ssd"}}, {}, told);
+    EXPECT_FALSE(unparsable.node_selector);
+    ASSERT_EQ(told.sorted().size(), 1U);
+    EXPECT_EQ(told.sorted()[0].reason, "InvalidAnnotation");
+    EXPECT_EQ(settings_of({}, {}, told), AnnotationSettings());
+}
+
+TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4_ANN11_ANN17_ANN22) {
+    struct Row {
+        const char* key;
+        const char* value;
+        bool unsupported;
+    };
+    const Row rows[] = {
+        {"penstock.io/access-log", "true", true},
+        {"penstock.io/access-log", "false", false},
+        {"penstock.io/access-log", "what", false},  // invalid: the default is used, and that asks for nothing
+        {"penstock.io/scope", "internal", true},
+        {"penstock.io/scope", "external", false},
+        {"penstock.io/load-balancer-ips", "198.51.100.7", true},
+        {"metallb.io/address-pool", "edge", true},
+        {"penstock.io/translate-family", "true", true},
+        {"penstock.io/idle-timeout", "60", false},
+        {"example.com/access-log", "true", false},
+    };
+    for (const Row& row : rows) {
+        for (const bool refuse : {false, true}) {
+            World world;
+            world.policy.refuse_unsupported_annotations = refuse;
+            kube::Service& web = world.service("default/web");
+            web.type = "LoadBalancer";
+            web.ingress = {{.ip = "198.51.100.7"}};
+            web.external_ips = {"203.0.113.7"};
+            web.meta.annotations[row.key] = row.value;
+            const Outcome outcome = world.evaluate();
+            Lines expected{"default/web/TCP X 203.0.113.7 80"};
+            if (!(row.unsupported && refuse)) {
+                expected.insert(expected.begin(), "default/web/TCP L 198.51.100.7 80");
+            }
+            EXPECT_EQ(frontends(outcome), expected) << row.key << ": " << row.value;
+            EXPECT_EQ(message(outcome, "UnsupportedAnnotation") != "no such notice", row.unsupported) << row.key << ": " << row.value;
+        }
+    }
+}
+
+TEST(UnknownAnnotation, OfOursIsToldWithTheNearestKey_ANNG5) {
+    World world;
+    kube::Service& web = world.service("default/web");
+    web.external_ips = {"203.0.113.7"};
+    web.meta.annotations = {
+        {"penstock.io/idle-timout", "60"}, {"example.com/idle-timout", "60"}, {"aaa.io/x", ""}, {"service.cilium.io/x", ""}};
+    const Outcome outcome = world.evaluate();
+    EXPECT_EQ(reasons(outcome), Lines{"Service default/web UnknownAnnotation"});
+    EXPECT_EQ(message(outcome, "UnknownAnnotation"),
+              "penstock.io/idle-timout is not known and has no effect; did you mean penstock.io/idle-timeout?");
+    EXPECT_EQ(find(outcome, "default/web/TCP")->idle_timeout_s, 0U);
+}
+
+// What kubectl and the like write into metadata changes nothing; what counts changes that and no more.
+TEST(AnnotationChange, UpdatesTheGatewayOnlyWhereItsEffectDiffers_ANNG6_ANNG7) {
+    World world;
+    kube::Service& web = world.service("default/web");
+    web.external_ips = {"203.0.113.7"};
+    Engine engine(world.policy);
+    engine.set_gateway(world.gateway);
+    const auto apply = [&] {
+        kube::Changes changes;
+        changes.services[object_name("default/web")] = std::make_shared<const kube::Service>(web);
+        return engine.apply(changes);
+    };
+    ASSERT_EQ(apply().upsert.size(), 1U);
+    auto& annotations = web.meta.annotations;
+    struct Row {
+        const char* key;
+        const char* value;
+        bool updates;
+    };
+    const Row rows[] = {
+        {"kubectl.kubernetes.io/last-applied-configuration", "{}", false},
+        {"penstock.io/idle-timeout", "60", true},
+        {"penstock.io/idle-timeout", " 60s ", false},
+        {"penstock.io/idle-timeout", "1m", false},
+        {"service.beta.kubernetes.io/aws-load-balancer-connection-idle-timeout", "99", false},  // the native key goes before
+        {"penstock.io/idle-timeout", "", true},                                                 // now the alias speaks
+        {"penstock.io/connection-draining", "false", true},
+        {"penstock.io/connection-draining", "F", false},
+        {"penstock.io/connection-draining-timeout", "10", false},  // no use while draining is false
+        {"penstock.io/connection-draining", "true", true},
+        {"penstock.io/scheduler", "rr", false},
+        {"penstock.io/scheduler", "mh", true},
+        {"penstock.io/no-endpoints-action", "drop", true},
+        {"penstock.io/health-check-path", "/x", false},  // no use while nothing is probed
+        {"penstock.io/health-check", "http", true},
+        {"penstock.io/health-check-interval", "11", true},
+        {"penstock.io/source-ranges-policy", "deny", false},  // no use without ranges
+    };
+    for (const Row& row : rows) {
+        annotations[row.key] = row.value;
+        const Step step = apply();
+        EXPECT_EQ(step.upsert.size(), row.updates ? 1U : 0U) << row.key << ": " << row.value;
+        EXPECT_TRUE(step.remove.empty() && !step.environment) << row.key;
+        EXPECT_TRUE(step.appeared.empty()) << row.key << ": " << row.value;
+    }
+    // A complaint is made once, and taken back once.
+    annotations["penstock.io/idle-timeout"] = "never";
+    EXPECT_EQ(apply().appeared.size(), 1U);
+    annotations["example.com/churn"] = "2";
+    EXPECT_TRUE(apply().is_empty());
+    annotations["penstock.io/idle-timeout"] = "60";
+    EXPECT_EQ(apply().gone.size(), 1U);
+}
+
+TEST(SchedulerAnnotation, EveryNameOfTheTableIsAKindOfItsOwn_SCHED001) {
+    std::set<lb::SchedulerKind> kinds;
+    for (const annotations::Word& name : annotations::scheduler_names()) {
+        const auto kind = lb::parse_scheduler(name.means);
+        ASSERT_TRUE(kind) << name.spelled;
+        EXPECT_TRUE(kinds.insert(*kind).second) << name.spelled;
+        Notices notices;
+        const Policy other{.default_scheduler = *kind == lb::SchedulerKind::Random ? lb::SchedulerKind::Maglev : lb::SchedulerKind::Random};
+        EXPECT_EQ(settings_of({{kNative, std::string(name.spelled)}}, other, notices).scheduler, *kind) << name.spelled;
+        EXPECT_TRUE(notices.sorted().empty()) << name.spelled;
+    }
+    EXPECT_EQ(kinds.size(), 11U);
 }
 
 TEST(Text, PrintableFitsATerminalAndAString_ANNG3) {

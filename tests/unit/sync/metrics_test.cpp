@@ -33,6 +33,7 @@ TEST(SyncMetrics, EachKindAndGatewayHasItsSeries) {
     expect_line(all, R"(penstock_sync_gateway_connected{gateway="192.0.2.9:9106"} 0)");
     expect_line(all, R"(penstock_sync_gateway_lag_seconds{gateway="unix:/run/penstock/penstockd.sock"} 0.04)");
     expect_line(all, R"(penstock_sync_changes_waiting{gateway="unix:/run/penstock/penstockd.sock"} 5)");
+    expect_line(all, R"(penstock_sync_notices_total{gateway="unix:/run/penstock/penstockd.sock",reason="ExternalIPNotAllowed"} 3)");
     expect_line(all, "penstock_sync_events_posted_total 8");
     expect_line(all, R"(penstock_sync_events_dropped_total{cause="rate"} 3)");
     expect_line(all, "penstock_sync_resident_memory_bytes 67108864");

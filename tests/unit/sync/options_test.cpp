@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "control/annotations/table.hpp"
 #include "tests/unit/manifest/temporary_folder.hpp"
 
 namespace penstock::sync {
@@ -62,6 +63,23 @@ TEST(SyncOptions, ReadWhatClusterIpsAndTopologyWant_SVC013_NAT004_ETP004_TOPO004
     EXPECT_TRUE(policy.masquerade_all);
     EXPECT_FALSE(policy.symmetric_return);
     EXPECT_TRUE(policy.topology_no_match_drops);
+}
+
+TEST(SyncOptions, RightsAndAnnotations_XIP006_XIP008_ANNG4) {
+    const Options plain = options_of({"--manifests=m"});
+    EXPECT_TRUE(plain.external_ip_policy.empty());
+    EXPECT_FALSE(plain.policy.external_ips_annotation || plain.policy.refuse_unsupported_annotations);
+    const Options given = options_of({"--manifests=m", "--external-ip-policy=/etc/penstock/policy.yaml", "--external-ips-annotation",
+                                      "--unsupported-annotations=refuse"});
+    EXPECT_EQ(given.external_ip_policy, "/etc/penstock/policy.yaml");
+    EXPECT_TRUE(given.policy.external_ips_annotation && given.policy.refuse_unsupported_annotations);
+}
+
+TEST(SyncOptions, EverySchedulerThatTheTableNamesIsTaken_SCHED001) {
+    for (const annotations::Word& name : annotations::scheduler_names()) {
+        const auto kind = options_of({"--manifests=m", "--scheduler", std::string(name.spelled)}).policy.default_scheduler;
+        EXPECT_EQ(lb::to_string(kind), name.spelled);
+    }
 }
 
 TEST(SyncOptions, NodePortAddressesAreRangesOrPrimary_NODEPORT002) {
@@ -132,6 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"bare_address", {"--manifests=m", "--nodeport-addresses=10.0.0.1"}, "NODEPORT-003"},
                     Refusal{"primary_and_more", {"--manifests=m", "--nodeport-addresses=primary,10.0.0.0/8"}, "primary stands alone"},
                     Refusal{"scope", {"--manifests=m", "--lb-vip-scope=some"}, "owned or all"},
+                    Refusal{"unsupported", {"--manifests=m", "--unsupported-annotations=no"}, "must be serve or refuse"},
                     Refusal{"scheduler",
                             {"--manifests=m", "--scheduler=best"},
                             "\"best\" is not a scheduler: rr, wrr, lc, wlc, sh, dh, sed, nq, random, mh, p2c are known"},

@@ -396,6 +396,22 @@ TEST_F(StateSessionTest, RefusalsAndNoticesAreSaidOnceAndWhenTheyAreOver_XIP006)
     EXPECT_EQ(listener_.take(), (std::vector<std::string>{"- edge-1 a ExternalIPNotAllowed", "programmed edge-1 default/a:http/TCP"}));
 }
 
+TEST_F(StateSessionTest, NewRulesAboutExternalIpsAreSentAndNoticesCounted_XIP006) {
+    start_with(changes_of({service_at("a", "81.0.0.1"), service_at("b", "80.0.0.1")}));
+    EXPECT_EQ(status().notices, (std::map<std::string, uint64_t>{{"ExternalIPNotAllowed", 1}}));
+    const semantics::ExternalIpRule rule{.namespaces = {"default"}, .cidrs = {Prefix::parse("81.0.0.0/24").value()}};
+    session_.on_external_ip_rules({rule}, now_);
+    const auto granted = sent();
+    EXPECT_EQ(granted.delta().upsert_size(), 1) << "the other one has its address from --allowed-external-cidrs";
+    answer(granted);
+    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"- edge-1 a ExternalIPNotAllowed", "programmed edge-1 default/a:http/TCP"}));
+    session_.on_external_ip_rules({rule}, now_);
+    EXPECT_FALSE(session_.next(now_)) << "nothing is new";
+    session_.on_external_ip_rules({}, now_);
+    settle();
+    EXPECT_EQ(status().notices, (std::map<std::string, uint64_t>{{"ExternalIPNotAllowed", 2}}));
+}
+
 // A gateway of an older version says why, and no reason.
 TEST_F(StateSessionTest, ARefusalIsToldUnderTheGatewaysReason_EVT001) {
     gateway_.refuse = [](const v1::ServiceKey& key) { return Refusal{key.name() == "a" ? "FrontendConflict" : "", "belongs to another"}; };

@@ -43,6 +43,7 @@ namespace penstock::sync::test {
     edge1.refused = 1;
     edge1.full_states = 1;
     edge1.deltas = 16;
+    edge1.notices = {{"ExternalIPNotAllowed", 3}};
     for (const auto took : {500us, 4000us, 12000us, 12000us, 40000000us}) {
         edge1.apply_latency.observe(took);
     }

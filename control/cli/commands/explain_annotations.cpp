@@ -1,0 +1,89 @@
+#include <google/protobuf/struct.pb.h>
+
+#include "control/annotations/page.hpp"
+#include "control/annotations/value.hpp"
+#include "control/cli/commands/list.hpp"
+#include "control/cli/table.hpp"
+
+namespace penstock::cli {
+namespace {
+
+using annotations::Row;
+using Fields = google::protobuf::Map<std::string, google::protobuf::Value>;
+
+void put(Fields& fields, const char* name, std::string_view text) {
+    fields[name].set_string_value(std::string(text));
+}
+
+google::protobuf::Struct as_struct(const Row& row) {
+    google::protobuf::Struct all;
+    Fields& fields = *all.mutable_fields();
+    put(fields, "requirement", row.requirement);
+    put(fields, "default", row.fallback);
+    put(fields, "effect", row.effect);
+    put(fields, "supported", annotations::support_text(row));
+    put(fields, "if_invalid", row.instead);
+    auto& keys = *fields["keys"].mutable_list_value();
+    for (const annotations::Spelling& spelling : row.spellings) {
+        Fields& key = *keys.add_values()->mutable_struct_value()->mutable_fields();
+        put(key, "key", spelling.key);
+        put(key, "accepts", annotations::accepted(spelling.rule));
+    }
+    return all;
+}
+
+std::string overview() {
+    Table table({{"KEY"}, {"DEFAULT"}, {"SUPPORTED"}, {"EFFECT"}});
+    for (const Row& row : annotations::rows()) {
+        table.add(
+            {std::string(row.spellings.front().key), std::string(row.fallback), annotations::support_text(row), std::string(row.effect)});
+    }
+    return table.text();
+}
+
+std::string details(const Row& row) {
+    Table keys({{"KEY"}, {"ACCEPTS"}});
+    for (const annotations::Spelling& spelling : row.spellings) {
+        keys.add({std::string(spelling.key), annotations::accepted(spelling.rule)});
+    }
+    return std::string(row.effect) + " (" + std::string(row.requirement) +
+           ")\n\nThe first of these that is present and not blank counts:\n" + keys.text(2) + "\nDefault:    " + std::string(row.fallback) +
+           "\nInvalid:    " + std::string(row.instead) + "\nSupported:  " + annotations::support_text(row) + "\n";
+}
+
+Result<std::string> run(Gateway*, const Request& request) {
+    if (request.arguments.empty()) {
+        std::vector<google::protobuf::Struct> all;
+        for (const Row& row : annotations::rows()) {
+            all.push_back(as_struct(row));
+        }
+        return request.is_structured() ? structured(json_list(all), request.format) : overview();
+    }
+    const std::string& asked = request.arguments[0];
+    // The prefix of our own goes without saying.
+    const std::string own = std::string(annotations::kNativePrefix) + asked;
+    const Row* row = annotations::find(asked);
+    if (row == nullptr) {
+        row = annotations::find(own);
+    }
+    if (row == nullptr) {
+        const std::string_view nearest = annotations::nearest_native(asked.starts_with(annotations::kNativePrefix) ? asked : own);
+        return fail(Errc::NotFound,
+                    "there is no annotation " + asked + (nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?"));
+    }
+    return request.is_structured() ? structured(json_text(as_struct(*row)), request.format) : details(*row);
+}
+
+}  // namespace
+
+Command explain_annotations() {
+    return {.words = {"explain", "annotations"},
+            .arguments = "[KEY]",
+            .arguments_max = 1,
+            .options = {"output"},
+            .summary = "which annotations of a Service count, what they accept, and what they do",
+            .needs_gateway = false,
+            .run = run};
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,61 @@
+// Refused, always: what a gateway does follows from the cluster's objects alone, so that a gateway that starts anew does the same. But who
+// asks here is told what to type instead, after the names have been checked as the real thing would have.
+#include <algorithm>
+
+#include "control/annotations/table.hpp"
+#include "control/cli/commands/list.hpp"
+
+namespace penstock::cli {
+namespace {
+
+Result<std::string_view> scheduler_from(const std::string& text) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+    std::string known;
+    for (const annotations::Word& name : annotations::scheduler_names()) {
+        if (std::ranges::equal(text, name.spelled, {}, lower)) {
+            return name.spelled;
+        }
+        known += (known.empty() ? "" : ", ") + std::string(name.spelled);
+    }
+    return fail(Errc::InvalidArgument, "there is no scheduler " + text + "; there are " + known);
+}
+
+Result<std::string> run(Gateway* gateway, const Request& request) {
+    const std::string& service = request.arguments[0];
+    const size_t slash = service.find('/');
+    if (slash == std::string::npos || slash == 0 || slash + 1 == service.size()) {
+        return fail(Errc::InvalidArgument, "set scheduler: " + service + ": must be NAMESPACE/NAME");
+    }
+    const auto scheduler = scheduler_from(request.arguments[1]);
+    if (!scheduler) {
+        return std::unexpected(scheduler.error());
+    }
+    v1::ListServicesRequest wanted;
+    wanted.set_namespace_(service.substr(0, slash));
+    wanted.set_name(service.substr(slash + 1));
+    const auto found = gateway->services(wanted);
+    if (!found) {
+        return std::unexpected(found.error());
+    }
+    if (found->services().empty()) {
+        return fail(Errc::NotFound, "there is no Service " + service + " at this gateway");
+    }
+    const std::string_view key = annotations::row_of(annotations::Setting::Scheduler).spellings.front().key;
+    return fail(Errc::PermissionDenied,
+                "state belongs to the cluster: the Service's annotation " + std::string(key) +
+                    " decides, and a change takes effect at once. To set it:\n  kubectl annotate --overwrite --namespace " +
+                    wanted.namespace_() + " service " + wanted.name() + " " + std::string(key) + "=" + std::string(*scheduler));
+}
+
+}  // namespace
+
+Command set_scheduler() {
+    return {.words = {"set", "scheduler"},
+            .arguments = "NAMESPACE/NAME SCHEDULER",
+            .arguments_min = 2,
+            .arguments_max = 2,
+            .summary = "refused: tells which annotation of the Service to set instead",
+            .run = run};
+}
+
+}  // namespace penstock::cli

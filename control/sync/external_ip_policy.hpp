@@ -1,0 +1,33 @@
+// The file of --external-ip-policy: who may have which external IPs (XIP-006).
+//
+//   externalIPs:
+//     - namespaces: [shop, web]        # exact names; "*" for all
+//       services: tier in (edge, web)  # label selector; default: all Services there
+//       cidrs: [203.0.113.0/24, "2001:db8::/64"]
+//
+// Nothing in it is guessed: a file with any mistake grants nothing, and every mistake is named with its line and rule.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "control/semantics/semantics.hpp"
+#include "dataplane/base/result.hpp"
+
+namespace penstock::sync {
+
+using ExternalIpPolicy = std::vector<semantics::ExternalIpRule>;
+
+inline constexpr size_t kPolicyBytesMax = 4 << 20;
+// Mistakes that are told one by one; a file with more has not been written for us.
+inline constexpr size_t kPolicyMistakesTold = 16;
+
+// Pure. InvalidArgument: "line 3: rule 1: ..." for each mistake, joined by "; ". A text without any value grants nothing, which is allowed.
+[[nodiscard]] Result<ExternalIpPolicy> parse_external_ip_policy(std::string_view text);
+
+// The same of a file, its name before each error. NotFound where it cannot be read.
+[[nodiscard]] Result<ExternalIpPolicy> read_external_ip_policy(const std::filesystem::path& file);
+
+}  // namespace penstock::sync

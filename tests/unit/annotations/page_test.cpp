@@ -1,0 +1,31 @@
+// The manual says what the table says.
+#include "control/annotations/page.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace penstock::annotations {
+namespace {
+
+TEST(AnnotationsPage, IsWhatTheTableSays_ANNG7) {
+    std::ifstream page(PENSTOCK_ANNOTATIONS_PAGE);
+    std::stringstream written;
+    written << page.rdbuf();
+    EXPECT_EQ(written.str(), page_text()) << "to write it anew, in the build directory: ninja control/annotations/annotations-page && "
+                                             "control/annotations/annotations-page > "
+                                          << PENSTOCK_ANNOTATIONS_PAGE;
+}
+
+TEST(AnnotationsPage, NamesEveryKey_ANNG7) {
+    const std::string page = page_text();
+    for (const Row& row : rows()) {
+        for (const Spelling& spelling : row.spellings) {
+            EXPECT_NE(page.find("`" + std::string(spelling.key) + "`"), std::string::npos) << spelling.key;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace penstock::annotations

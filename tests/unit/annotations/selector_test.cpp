@@ -1,0 +1,63 @@
+// Label selectors as kubectl -l takes them.
+#include "control/annotations/selector.hpp"
+
+#include <gtest/gtest.h>
+
+namespace penstock::annotations {
+namespace {
+
+TEST(Selector, MatchesAsKubernetesDoes_ANN14) {
+    struct Row {
+        const char* selector;
+        Labels labels;
+        bool expected;
+    };
+    const Labels web{{"tier", "web"}, {"example.com/zone", "a"}};
+    const Row rows[] = {
+        {"tier=web", web, true},
+        {"tier==web", web, true},
+        {" tier = web ", web, true},
+        {"tier=db", web, false},
+        {"tier!=db", web, true},
+        {"tier!=web", web, false},
+        {"rack!=1", web, true},  // one without the label has no wrong value
+        {"tier", web, true},
+        {"rack", web, false},
+        {"!rack", web, true},
+        {"!tier", web, false},
+        {"tier in (db, web)", web, true},
+        {"tier in (web)", web, true},
+        {"tier in(db,cache)", web, false},
+        {"rack in (1)", web, false},
+        {"tier notin (db, cache)", web, true},
+        {"tier notin (web)", web, false},
+        {"rack notin (1)", web, true},
+        {"example.com/zone=a,tier in (web),!rack", web, true},
+        {"example.com/zone=a,tier in (web),rack", web, false},
+        {"empty=", {{"empty", ""}}, true},
+        {"empty=", {{"empty", "x"}}, false},
+        {"in=1", {{"in", "1"}}, true},
+    };
+    for (const Row& row : rows) {
+        const auto selector = Selector::parse(row.selector);
+        ASSERT_TRUE(selector) << row.selector << ": " << selector.error().what;
+        EXPECT_EQ(selector->matches(row.labels), row.expected) << row.selector;
+    }
+    EXPECT_TRUE(Selector().matches(web));
+}
+
+TEST(Selector, WhatCannotBeReadIsRefusedByName_ANN14) {
+    for (const char* text :
+         {"",         ",",      "a=b,",       ",a",        "a b",
+          "a in",     "a in b", "a in (b",    "a in (b,c", "a in b)",
+          "a~b",      "a=b=c",  "!a=b",       "!",         "=b",
+          "a=-b",     "-a=b",   "a/=b",       "/a=b",      "A.com/x=b",
+          "a..b/x=c", "a=b c",  "a in (b) c", "a>1",       "0123456789012345678901234567890123456789012345678901234567890123=x"}) {
+        EXPECT_FALSE(Selector::parse(text)) << text;
+    }
+    EXPECT_NE(Selector::parse("tier=web,,x").error().what.find("label key is expected before \",x\""), std::string::npos)
+        << Selector::parse("tier=web,,x").error().what;
+}
+
+}  // namespace
+}  // namespace penstock::annotations

@@ -1,0 +1,48 @@
+// The table as a whole: what must hold of any row.
+#include "control/annotations/table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace penstock::annotations {
+namespace {
+
+TEST(AnnotationTable, KeysAreUniqueAndFound_ANNG1) {
+    std::set<std::string_view> seen;
+    for (const Row& row : rows()) {
+        for (const Spelling& spelling : row.spellings) {
+            EXPECT_TRUE(seen.insert(spelling.key).second) << spelling.key;
+            EXPECT_EQ(find(spelling.key), &row) << spelling.key;
+            const bool is_first = &spelling == &row.spellings.front();
+            EXPECT_TRUE(is_first || !spelling.key.starts_with(kNativePrefix)) << spelling.key << ": the native key goes first";
+        }
+        EXPECT_FALSE(row.effect.empty() || row.fallback.empty() || row.instead.empty()) << row.requirement;
+    }
+    EXPECT_EQ(find("penstock.io/idle-timout"), nullptr);
+    EXPECT_EQ(find(""), nullptr);
+}
+
+TEST(AnnotationTable, NearestKey_ANNG5) {
+    struct Row {
+        const char* key;
+        const char* expected;
+    };
+    const Row rows[] = {
+        {"penstock.io/idle-timout", "penstock.io/idle-timeout"},
+        {"penstock.io/Scheduler", "penstock.io/scheduler"},
+        {"penstock.io/sceduler", "penstock.io/scheduler"},
+        {"penstock.io/health-chek", "penstock.io/health-check"},
+        {"penstock.io/source-range-policy", "penstock.io/source-ranges-policy"},
+        {"penstock.io/xyzzy-plugh-quux", ""},
+        {"penstock.io/", ""},
+    };
+    for (const Row& row : rows) {
+        EXPECT_EQ(nearest_native(row.key), row.expected) << row.key;
+    }
+    EXPECT_EQ(nearest_native("penstock.io/" + std::string(1'000'000, 'x')), "");
+}
+
+}  // namespace
+}  // namespace penstock::annotations
