@@ -36,16 +36,14 @@ class RpcGateway final : public Gateway {
     }
     Status connections(const v1::ListConnectionsRequest& request, const std::function<void(const v1::Connection&)>& each) override {
         grpc::ClientContext context;
-        set_deadline(context);
-        const auto reader = status_->ListConnections(&context, request);
-        v1::Connection connection;
-        while (reader->Read(&connection)) {
-            each(connection);
-        }
-        if (const grpc::Status status = reader->Finish(); !status.ok()) {
-            return std::unexpected(error_from(status));
-        }
-        return {};
+        return read_all<v1::Connection>(context, [&] { return status_->ListConnections(&context, request); }, each);
+    }
+    Status affinity(const v1::ListAffinityRequest& request, const std::function<void(const v1::AffinityEntry&)>& each) override {
+        grpc::ClientContext context;
+        return read_all<v1::AffinityEntry>(context, [&] { return status_->ListAffinity(&context, request); }, each);
+    }
+    Result<v1::ClearAffinityResponse> clear_affinity(const v1::ClearAffinityRequest& request) override {
+        return call(*debug_, &v1::GatewayDebug::Stub::ClearAffinity, request);
     }
     Result<v1::Counters> counters() override { return call(*status_, &v1::GatewayStatus::Stub::GetCounters, v1::GetCountersRequest()); }
     Result<v1::ListRoutesResponse> routes() override {
@@ -73,6 +71,21 @@ class RpcGateway final : public Gateway {
             return std::unexpected(error_from(status));
         }
         return response;
+    }
+
+    // The stream that `start` opens, message by message.
+    template <typename Message, typename Start>
+    Status read_all(grpc::ClientContext& context, const Start& start, const std::function<void(const Message&)>& each) {
+        set_deadline(context);
+        const auto reader = start();
+        Message message;
+        while (reader->Read(&message)) {
+            each(message);
+        }
+        if (const grpc::Status status = reader->Finish(); !status.ok()) {
+            return std::unexpected(error_from(status));
+        }
+        return {};
     }
 
     void set_deadline(grpc::ClientContext& context) const { context.set_deadline(std::chrono::system_clock::now() + timeout_); }

@@ -24,6 +24,9 @@ class Gateway {
     virtual Result<v1::ListBackendsResponse> backends(const v1::ListBackendsRequest& request) = 0;
     // Calls `each` for one connection after the other, as they arrive.
     virtual Status connections(const v1::ListConnectionsRequest& request, const std::function<void(const v1::Connection&)>& each) = 0;
+    // Likewise for affinity entries.
+    virtual Status affinity(const v1::ListAffinityRequest& request, const std::function<void(const v1::AffinityEntry&)>& each) = 0;
+    virtual Result<v1::ClearAffinityResponse> clear_affinity(const v1::ClearAffinityRequest& request) = 0;
     virtual Result<v1::Counters> counters() = 0;
     virtual Result<v1::ListRoutesResponse> routes() = 0;
     virtual Result<v1::ListNeighboursResponse> neighbours() = 0;

@@ -65,6 +65,7 @@ po::options_description command_options() {
     add("dst", text("IP:PORT"), "explain: its destination");
     add("port", text("N"), "explain: NIC port it arrives on (get ports); default 0");
     add("queue", text("N"), "explain: receive queue, and so worker, it arrives on; default 0");
+    add("all", po::bool_switch(), "clear: of every service");
     add("not-syn", po::bool_switch(), "explain: a TCP segment in mid-stream instead of a SYN");
     return described;
 }
@@ -194,6 +195,7 @@ class RequestReader {
         take("port", request_.nic_port, [](const std::string& text) { return number_from(text, "port", 255); });
         take("queue", request_.queue, [](const std::string& text) { return number_from(text, "queue", 65'535); });
         request_.not_syn = values_["not-syn"].as<bool>();
+        request_.all = values_["all"].as<bool>();
         if (!error_) {
             if (const Status complete = client::check_tls(request_.target, request_.tls); !complete) {
                 error_ = complete.error();

@@ -33,6 +33,7 @@ struct Request {
     uint32_t nic_port = 0;
     uint32_t queue = 0;
     bool not_syn = false;
+    bool all = false;  // clear: of every Service
 
     [[nodiscard]] bool is_structured() const noexcept { return format == Format::Json || format == Format::Yaml; }
     [[nodiscard]] bool is_wide() const noexcept { return format == Format::Wide; }

@@ -98,6 +98,7 @@ bool Compiler::ByRank::operator()(const ServicePort* a, const ServicePort* b) co
 void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey> touched) {
     changes_ = {};
     begin_round();
+    affinity_.forget(input.forgotten);
     for (const auto& key : touched) {
         take_over(input.desired, key);
     }
@@ -146,6 +147,7 @@ void Compiler::take_over(const DesiredServices& desired, const model::ServiceKey
         let_go(port, false, false);
         hold_no_longer(port);
         want_no_longer(port);
+        affinity_.service_is_gone(key);
         port.desired = nullptr;
         port.in_force = {};
         port.refusal.reset();
@@ -195,7 +197,8 @@ void Compiler::consider(ServicePort& port) {
         return;
     }
     const Programmed& former = port.former;
-    if (former.service != nullptr && (former.desired == port.desired || same_backends(*former.desired, *port.desired))) {
+    if (former.service != nullptr && !affinity_.is_forgotten(port.key) &&
+        (former.desired == port.desired || same_backends(*former.desired, *port.desired))) {
         accept(port, former.service);
     } else if (auto service = build_service(port)) {
         accept(port, std::move(service));
@@ -256,11 +259,12 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
     for (const auto& set : desired.sets) {
         service->sets.push_back(build_set(service->id, desired, set));
     }
+    affinity_.apply(*service, desired, port.former.service.get(), port.former.desired.get());
     return service;
 }
 
 lb::BackendSet Compiler::build_set(ServiceId id, const model::Service& service, const model::BackendSet& desired) const {
-    lb::BackendSet set{.usable = {}, .ring = {}, .order = {}, .source = desired.source, .when_empty = desired.when_empty};
+    lb::BackendSet set{.usable = {}, .ring = {}, .order = {}, .positions = {}, .source = desired.source, .when_empty = desired.when_empty};
     set.usable.reserve(desired.endpoints.size());
     for (const auto& endpoint : desired.endpoints) {
         if (endpoint.weight > 0) {  // weight 0 takes no new flows and keeps those it has (EP-018)

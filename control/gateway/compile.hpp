@@ -24,6 +24,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "control/gateway/affinity_epochs.hpp"
 #include "control/gateway/id_map.hpp"
 #include "control/gateway/shared_map.hpp"
 #include "control/model/desired.hpp"
@@ -66,6 +67,8 @@ struct CompileInput {
     const DesiredServices& desired;
     const model::NodePortAddresses& node_ports;
     const std::vector<model::PortAddress>& addresses;  // on all twins
+    // Touched ones whose session affinity was off, or which were another Service, at some time since the run before (AFF-007).
+    std::span<const model::ServiceKey> forgotten = {};
 };
 
 // What a frontend claims for itself. NodePorts are claimed as a whole: (family, number, protocol) on whatever addresses serve them.
@@ -168,6 +171,7 @@ class Compiler {
     [[nodiscard]] const Interest* find(const Claim& claim) const;
 
     IdMap ids_;
+    AffinityEpochs affinity_;
     std::shared_ptr<const Compiled> compiled_ = std::make_shared<Compiled>();
     CompileChanges changes_;
     lb::ServiceTableBuilder table_;

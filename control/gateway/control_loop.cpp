@@ -69,6 +69,7 @@ int ControlLoop::run() {
             next_housekeeping = now + kHousekeeping;
             look_after_neighbours(now);
             follow_links();
+            workers.sweep_affinity();
         }
     }
 }

@@ -245,6 +245,7 @@ Status Daemon::start_workers() {
     worker::WorkerSetOptions options{.lcores = eal_->worker_lcores(),
                                      .cpus = eal_->worker_cpus(),
                                      .connections_per_worker = options_.connections,
+                                     .affinity_entries = options_.affinity_entries,
                                      .burst = options_.burst,
                                      .snat_ports = options_.snat_ports,
                                      .ports = {}};

@@ -1,5 +1,8 @@
 #include "control/gateway/explain_view.hpp"
 
+#include <algorithm>
+
+#include "control/gateway/affinity_view.hpp"
 #include "control/gateway/selection_trace.hpp"
 #include "control/rpc/convert.hpp"
 
@@ -13,6 +16,19 @@ void add_step(v1::Explanation& out, const std::string& stage, const std::string&
 }
 
 }  // namespace
+
+Result<uint64_t> ExplainView::clear_affinity(const rpc::AffinityFilter& filter) const {
+    if (!filter.name.empty()) {
+        const auto compiled = running_.reconciler.read([](const ReconcilerState& state) { return state.compiler.compiled(); });
+        const bool exists = std::any_of(compiled->services.begin(), compiled->services.end(), [&](const auto& entry) {
+            return entry.first.namespace_name == filter.namespace_name && entry.first.name == filter.name;
+        });
+        if (!exists) {
+            return fail(Errc::NotFound, "there is no service " + filter.namespace_name + "/" + filter.name);
+        }
+    }
+    return running_.workers.clear_affinity([&](const worker::AffinityView& view) { return matches(filter, view); });
+}
 
 Result<v1::Explanation> ExplainView::explain(const rpc::ExplainQuestion& question) const {
     if (question.port >= running_.ports.size()) {

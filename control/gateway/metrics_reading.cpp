@@ -14,6 +14,8 @@ metrics::Reading read_metrics(const Running& running) {
         return state.compiler.compiled();
     });
     const worker::Inspector inspector = running.workers.inspect();
+    out.affinity_entries = inspector.affinity_entries();
+    out.affinity_entries_max = inspector.affinity_entries_max();
     for (uint8_t w = 0; w < inspector.workers(); ++w) {
         metrics::WorkerReading& worker = out.workers.emplace_back();
         worker.connections_max = inspector.worker({w}).connections_max;

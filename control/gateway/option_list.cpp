@@ -68,6 +68,8 @@ std::vector<po::options_description> settings() {
         ("memory-mb", text("N")->default_value("512"), "memory for packets and tables")
         ("no-huge", po::bool_switch(), "use ordinary memory; otherwise hugepages, and ordinary memory where there are none")
         ("connections", text("N")->default_value(std::to_string(limits::kConnectionsDefault)), "capacity of each worker's connection table")
+        ("affinity-entries", text("N")->default_value(std::to_string(limits::kAffinityEntriesDefault)), "clients that session affinity "
+            "remembers, over all Services")
         ("burst", text("N")->default_value(std::to_string(limits::kBurstMax)), "packets a worker takes from a queue at once: fewer wait less for "
             "one another, more share their waits for memory");
 

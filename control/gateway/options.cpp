@@ -23,6 +23,8 @@ constexpr unsigned kConnectionsMin = 1'024;
 // Below this no wait for memory is shared, and some PMDs' vector paths take fewer than four packets for none.
 constexpr unsigned kBurstMin = 4;
 constexpr unsigned kConnectionsMax = 67'108'864;  // 2^26: 9 GB of table for one worker
+constexpr unsigned kAffinityEntriesMin = 1'024;
+constexpr unsigned kAffinityEntriesMax = 67'108'864;  // 2^26: 2.5 GB
 
 std::unexpected<Error> refuse(const char* option, const std::string& why) {
     return fail(Errc::InvalidArgument, std::string("--") + option + ": " + why);
@@ -113,12 +115,16 @@ class Reader {
         }
         const auto memory = whole("memory-mb", kMemoryMbMin, kMemoryMbMax);
         const auto connections = whole("connections", kConnectionsMin, kConnectionsMax);
+        const auto affinity = whole("affinity-entries", kAffinityEntriesMin, kAffinityEntriesMax);
         const auto burst = whole("burst", kBurstMin, limits::kBurstMax);
-        if (!memory || !connections || !burst) {
-            return std::unexpected(!memory ? memory.error() : !connections ? connections.error() : burst.error());
+        for (const auto* number : {&memory, &connections, &affinity, &burst}) {
+            if (!*number) {
+                return std::unexpected(number->error());
+            }
         }
         options_.memory_mb = *memory;
         options_.connections = *connections;
+        options_.affinity_entries = *affinity;
         options_.burst = *burst;
         options_.no_huge = values_["no-huge"].as<bool>();
         return {};

@@ -39,7 +39,8 @@ struct Options {
     unsigned memory_mb = 512;
     bool no_huge = false;
     uint32_t connections = limits::kConnectionsDefault;  // per worker
-    uint32_t burst = limits::kBurstMax;                  // packets
+    uint32_t affinity_entries = limits::kAffinityEntriesDefault;
+    uint32_t burst = limits::kBurstMax;  // packets
 
     // Name, mode, node name and labels; addresses are known only when the twins are up.
     model::GatewayIdentity identity;

@@ -205,6 +205,7 @@ std::vector<model::ServiceKey> Reconciler::accept_full(rpc::StateUpdate& update)
         }
     }
     for (const auto& key : touched) {
+        note_affinity_end(key, nullptr);
         state_.asked.erase(key);
     }
     state_.invalid.clear();
@@ -223,6 +224,7 @@ std::vector<model::ServiceKey> Reconciler::accept_delta(rpc::StateUpdate& update
     std::vector<model::ServiceKey> touched;
     for (const auto& key : update.removed) {
         state_.invalid.erase(key);
+        note_affinity_end(key, nullptr);
         if (state_.asked.erase(key) != 0) {
             touched.push_back(key);
         }
@@ -245,8 +247,18 @@ bool Reconciler::put(model::Service service) {
         return false;
     }
     const model::ServiceKey key = service.key;
+    note_affinity_end(key, &service);
     state_.asked.insert_or_assign(key, std::make_shared<const model::Service>(std::move(service)));
     return true;
+}
+
+// Before `next` (null: nothing) takes the key's place. Messages that are gathered into one compilation leave no trace of what was between
+// them, and a Service whose affinity was off for a moment starts empty (AFF-007).
+void Reconciler::note_affinity_end(const model::ServiceKey& key, const model::Service* next) {
+    const auto* present = state_.asked.get(key);
+    if (present != nullptr && (*present)->affinity_timeout_s != 0 && (next == nullptr || !keeps_affinity(**present, *next))) {
+        affinity_ended_.push_back(key);
+    }
 }
 
 // Routes, source addresses and the identity from Linux's side.
@@ -274,7 +286,8 @@ Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& m
 }
 
 void Reconciler::recompile(std::span<const model::ServiceKey> touched) {
-    state_.compiler.run({state_.asked, state_.environment.node_ports, state_.identity.addresses}, touched);
+    state_.compiler.run({state_.asked, state_.environment.node_ports, state_.identity.addresses, affinity_ended_}, touched);
+    affinity_ended_.clear();
 }
 
 std::unique_ptr<config::Snapshot> Reconciler::snapshot() const {

@@ -107,12 +107,14 @@ class Reconciler {
     std::vector<model::ServiceKey> accept_delta(rpc::StateUpdate& update);
     bool put(model::Service service);
     IdentityChange take_over(const drivers::MirroredState& mirror);
+    void note_affinity_end(const model::ServiceKey& key, const model::Service* next);
     void recompile(std::span<const model::ServiceKey> touched);
     std::unique_ptr<config::Snapshot> snapshot() const;
     void answer(std::vector<Answer>& answers);
     void save();
 
     const ReconcilerOptions options_;
+    std::vector<model::ServiceKey> affinity_ended_;  // by a message since the last compilation, whatever a later one says
 
     mutable std::mutex state_mutex_;
     ReconcilerState state_;

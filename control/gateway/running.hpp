@@ -17,7 +17,7 @@ namespace penstock::gateway {
 struct Running {
     const Reconciler& reconciler;
     const StreamTarget& stream;
-    const worker::WorkerSet& workers;
+    worker::WorkerSet& workers;
     std::span<const std::unique_ptr<drivers::NicPort>> ports;  // by NicPortId
     const drivers::TwinIo& twin_io;
     std::string memory;  // Eal::memory_description()

@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "control/gateway/affinity_view.hpp"
 #include "control/log/log.hpp"
 #include "control/rpc/convert.hpp"
 #include "control/rpc/state_message.hpp"
@@ -306,6 +307,11 @@ v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, s
         }
     }
     return out;
+}
+
+void StatusView::affinity(const rpc::AffinityFilter& filter, const std::function<bool(const v1::AffinityEntry&)>& visit) const {
+    running_.workers.inspect().for_each_affinity(
+        [&](const worker::AffinityView& view) { return !matches(filter, view) || visit(to_proto(view)); });
 }
 
 void StatusView::connections(const rpc::ConnectionFilter& filter, const std::function<bool(const v1::Connection&)>& visit) const {

@@ -159,6 +159,10 @@ std::vector<MetricFamily> families(const Reading& reading) {
     out.push_back(single(counter("penstock_snapshots_published_total", "configurations that workers have taken over"),
                          static_cast<double>(reading.generation)));
     out.push_back(single(gauge("penstock_services", "service ports in force"), static_cast<double>(reading.services.size())));
+    out.push_back(single(gauge("penstock_affinity_entries", "clients that session affinity remembers; some may have expired just now"),
+                         static_cast<double>(reading.affinity_entries)));
+    out.push_back(single(gauge("penstock_affinity_entries_max", "clients that session affinity has room for"),
+                         static_cast<double>(reading.affinity_entries_max)));
     worker_families(reading, out);
     service_families(reading, out);
     port_families(reading, out);

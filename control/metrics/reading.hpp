@@ -36,6 +36,7 @@ struct Reading {
     bool control_connected = false;
     uint64_t applied_version = 0;
     uint64_t generation = 0;
+    uint64_t affinity_entries = 0, affinity_entries_max = 0;
     std::vector<WorkerReading> workers;    // by WorkerId
     std::vector<ServiceReading> services;  // sorted by key
     std::vector<PortReading> ports;        // by NicPortId

@@ -865,6 +865,17 @@ Result<L4Port> l4_port(uint64_t number) {
     return static_cast<L4Port>(number);
 }
 
+Result<std::optional<IpAddr>> optional_address(const std::string& text, const char* field) {
+    if (text.empty()) {
+        return std::nullopt;
+    }
+    const auto address = IpAddr::parse(text);
+    if (!address) {
+        return in_context(field, address.error());
+    }
+    return *address;
+}
+
 std::string socket_text(const IpAddr& address, L4Port port) {
     const std::string text = address.to_string();
     return (address.is_v4() ? text : "[" + text + "]") + ":" + std::to_string(port);

@@ -54,6 +54,8 @@ inline constexpr size_t kNameBytesMax = 253;
 
 // 1 to 65535; the error says what it was.
 [[nodiscard]] Result<L4Port> l4_port(uint64_t number);
+// "" is none; the error begins with the field's name.
+[[nodiscard]] Result<std::optional<IpAddr>> optional_address(const std::string& text, const char* field);
 // "10.0.0.1:80", "[2001:db8::1]:80".
 [[nodiscard]] std::string socket_text(const IpAddr& address, L4Port port);
 // The key as far as a message that may be broken tells it, for error texts.

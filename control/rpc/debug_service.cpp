@@ -37,6 +37,21 @@ Result<ExplainQuestion> from_proto(const v1::ExplainRequest& request) {
     return question;
 }
 
+Result<AffinityFilter> from_proto(const v1::ClearAffinityRequest& request) {
+    // What forgets every client's backend is asked for by name, not by leaving something out.
+    if (request.all() != request.name().empty() || (request.name().empty() && !request.namespace_().empty())) {
+        return fail(Errc::InvalidArgument, "either a service's namespace and name, or all");
+    }
+    if (!request.all() && request.namespace_().empty()) {
+        return fail(Errc::InvalidArgument, "service " + request.name() + ": its namespace is missing");
+    }
+    const auto client = optional_address(request.client(), "client");
+    if (!client) {
+        return std::unexpected(client.error());
+    }
+    return AffinityFilter{request.namespace_(), request.name(), *client};
+}
+
 grpc::Status DebugService::Explain(grpc::ServerContext* context, const v1::ExplainRequest* request, v1::Explanation* response) {
     if (const auto status = authorizer_.may_configure(caller_of(*context)); !status) {
         return to_status(status);
@@ -50,6 +65,25 @@ grpc::Status DebugService::Explain(grpc::ServerContext* context, const v1::Expla
         return to_status(explanation.error());
     }
     *response = std::move(*explanation);
+    return grpc::Status::OK;
+}
+
+grpc::Status DebugService::ClearAffinity(grpc::ServerContext* context, const v1::ClearAffinityRequest* request,
+                                         v1::ClearAffinityResponse* response) {
+    if (const auto status = authorizer_.may_configure(caller_of(*context)); !status) {
+        return to_status(status);
+    }
+    const auto filter = from_proto(*request);
+    if (!filter) {
+        return to_status(filter.error());
+    }
+    const auto cleared = target_.clear_affinity(*filter);
+    if (!cleared) {
+        return to_status(cleared.error());
+    }
+    log::get("rpc").info("{} cleared {} affinity entries of {}", context->peer(), *cleared,
+                         request->all() ? "all services" : request->namespace_() + "/" + request->name());
+    response->set_cleared(*cleared);
     return grpc::Status::OK;
 }
 

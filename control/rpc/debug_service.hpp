@@ -1,4 +1,4 @@
-// penstock.v1.GatewayDebug: explain a packet, change what is logged.
+// penstock.v1.GatewayDebug: explain a packet, forget affinity, change what is logged.
 #pragma once
 
 #include "control/rpc/auth.hpp"
@@ -10,12 +10,16 @@ namespace penstock::rpc {
 // InvalidArgument names the field and the rule.
 [[nodiscard]] Result<ExplainQuestion> from_proto(const v1::ExplainRequest& request);
 
+[[nodiscard]] Result<AffinityFilter> from_proto(const v1::ClearAffinityRequest& request);
+
 class DebugService final : public v1::GatewayDebug::Service {
  public:
     // Both outlive the server that this is registered with.
     DebugService(const DebugTarget& target, const Authorizer& authorizer) : target_(target), authorizer_(authorizer) {}
 
     grpc::Status Explain(grpc::ServerContext* context, const v1::ExplainRequest* request, v1::Explanation* response) override;
+    grpc::Status ClearAffinity(grpc::ServerContext* context, const v1::ClearAffinityRequest* request,
+                               v1::ClearAffinityResponse* response) override;
     grpc::Status SetLogLevel(grpc::ServerContext* context, const v1::SetLogLevelRequest* request,
                              v1::SetLogLevelResponse* response) override;
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "control/rpc/state_update.hpp"
@@ -38,6 +39,12 @@ struct ConnectionFilter {
     std::optional<Protocol> protocol;
 };
 
+// "" is any, and so is an unset client.
+struct AffinityFilter {
+    std::string namespace_name, name;
+    std::optional<IpAddr> client;
+};
+
 // Answers are whole messages: nothing between the tables and the wire but this.
 class StatusSource {
  public:
@@ -50,6 +57,7 @@ class StatusSource {
     [[nodiscard]] virtual v1::ListBackendsResponse backends(std::string_view namespace_name, std::string_view service) const = 0;
     // Calls `visit` for each match until it answers false.
     virtual void connections(const ConnectionFilter& filter, const std::function<bool(const v1::Connection&)>& visit) const = 0;
+    virtual void affinity(const AffinityFilter& filter, const std::function<bool(const v1::AffinityEntry&)>& visit) const = 0;
     [[nodiscard]] virtual v1::Counters counters() const = 0;
     [[nodiscard]] virtual v1::ListRoutesResponse routes() const = 0;
     [[nodiscard]] virtual v1::ListNeighboursResponse neighbours() const = 0;
@@ -67,6 +75,8 @@ class DebugTarget {
     virtual ~DebugTarget() = default;
     // InvalidArgument: no such port or queue.
     [[nodiscard]] virtual Result<v1::Explanation> explain(const ExplainQuestion& question) const = 0;
+    // How many entries were forgotten. NotFound: a named Service that does not exist.
+    [[nodiscard]] virtual Result<uint64_t> clear_affinity(const AffinityFilter& filter) const = 0;
 };
 
 }  // namespace penstock::rpc

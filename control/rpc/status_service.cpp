@@ -57,6 +57,14 @@ Result<ConnectionFilter> from_proto(const v1::ListConnectionsRequest& request) {
     return filter;
 }
 
+Result<AffinityFilter> from_proto(const v1::ListAffinityRequest& request) {
+    const auto client = optional_address(request.client(), "client");
+    if (!client) {
+        return std::unexpected(client.error());
+    }
+    return AffinityFilter{request.namespace_(), request.name(), *client};
+}
+
 template <typename Response, typename Ask>
 grpc::Status StatusService::answer(const grpc::ServerContext& context, Response* response, Ask&& ask) const {
     if (const auto status = authorizer_.may_read(caller_of(context)); !status) {
@@ -102,6 +110,22 @@ grpc::Status StatusService::ListConnections(grpc::ServerContext* context, const 
     source_.connections(*filter, [&](const v1::Connection& connection) {
         // Write fails once the client is gone; asking as well saves the walk where nothing matches for long.
         return !context->IsCancelled() && writer->Write(connection) && (request->limit() == 0 || ++sent < request->limit());
+    });
+    return grpc::Status::OK;
+}
+
+grpc::Status StatusService::ListAffinity(grpc::ServerContext* context, const v1::ListAffinityRequest* request,
+                                         grpc::ServerWriter<v1::AffinityEntry>* writer) {
+    if (const auto status = authorizer_.may_read(caller_of(*context)); !status) {
+        return to_status(status);
+    }
+    const auto filter = from_proto(*request);
+    if (!filter) {
+        return to_status(filter.error());
+    }
+    uint64_t sent = 0;
+    source_.affinity(*filter, [&](const v1::AffinityEntry& entry) {
+        return !context->IsCancelled() && writer->Write(entry) && (request->limit() == 0 || ++sent < request->limit());
     });
     return grpc::Status::OK;
 }

@@ -10,6 +10,8 @@ namespace penstock::rpc {
 // InvalidArgument names the field: "client: address ...".
 [[nodiscard]] Result<ConnectionFilter> from_proto(const v1::ListConnectionsRequest& request);
 
+[[nodiscard]] Result<AffinityFilter> from_proto(const v1::ListAffinityRequest& request);
+
 class StatusService final : public v1::GatewayStatus::Service {
  public:
     // Both outlive the server that this is registered with.
@@ -25,6 +27,8 @@ class StatusService final : public v1::GatewayStatus::Service {
                               v1::ListBackendsResponse* response) override;
     grpc::Status ListConnections(grpc::ServerContext* context, const v1::ListConnectionsRequest* request,
                                  grpc::ServerWriter<v1::Connection>* writer) override;
+    grpc::Status ListAffinity(grpc::ServerContext* context, const v1::ListAffinityRequest* request,
+                              grpc::ServerWriter<v1::AffinityEntry>* writer) override;
     grpc::Status GetCounters(grpc::ServerContext* context, const v1::GetCountersRequest* request, v1::Counters* response) override;
     grpc::Status ListRoutes(grpc::ServerContext* context, const v1::ListRoutesRequest* request, v1::ListRoutesResponse* response) override;
     grpc::Status ListNeighbours(grpc::ServerContext* context, const v1::ListNeighboursRequest* request,

@@ -44,6 +44,10 @@ inline constexpr uint32_t kPuntRing = 1'024;
 // Connections of one worker unless --connections says otherwise.
 inline constexpr uint32_t kConnectionsDefault = 262'144;
 
+// Clients that session affinity remembers, over all Services and workers, unless --affinity-entries says otherwise. As many as one worker's
+// connections: a client that comes back is worth remembering for about as many as are there at once. 9.6 MB.
+inline constexpr uint32_t kAffinityEntriesDefault = 262'144;
+
 // Answers a worker may originate (RST, ICMP unreachable) a second, and at once (REJ-003).
 inline constexpr uint32_t kRejectsPerSecond = 1'000;
 inline constexpr uint32_t kRejectsBurst = 1'000;

@@ -12,6 +12,7 @@
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
 #include "dataplane/lb/backend.hpp"
+#include "dataplane/lb/backend_positions.hpp"
 #include "dataplane/lb/maglev.hpp"
 #include "dataplane/lb/weighted_order.hpp"
 
@@ -64,8 +65,9 @@ enum class EmptyAction : uint8_t {
 struct BackendSet {
     // Sorted by (address, port): the order is part of the state, and the same on every gateway. No weight is 0 (EP-018).
     std::vector<Backend> usable;
-    MaglevRing ring;      // prepare() fills what the scheduler looks at: sh, dh, mh,
-    WeightedOrder order;  // wrr
+    MaglevRing ring;             // prepare() fills what the scheduler looks at: sh, dh, mh,
+    WeightedOrder order;         // wrr
+    BackendPositions positions;  // built where the Service has session affinity, else empty
     SourceMode source = SourceMode::Translate;
     EmptyAction when_empty = EmptyAction::Reject;
 };
@@ -80,9 +82,12 @@ struct Service {
     std::string port_name;       // "" for the only, unnamed port
     Protocol protocol = Protocol::Tcp;
     SchedulerKind scheduler = SchedulerKind::RoundRobin;
-    uint32_t affinity_timeout_s = 0;  // session affinity by client address; 0: none
     std::vector<BackendSet> sets;
+    // Session affinity by client address (lb/affinity.hpp); 0: none. A new epoch forgets every entry; none is ever given out twice.
+    uint32_t affinity_timeout_s = 0;
+    uint32_t affinity_epoch = 0;
 
+    [[nodiscard]] bool has_affinity() const noexcept { return affinity_timeout_s != 0; }
     // "default/web:http", or "default/web" where the port has no name.
     [[nodiscard]] std::string display_name() const;
 };

@@ -4,6 +4,14 @@
 
 namespace penstock::pipeline {
 
+lb::AffinityTable::Question affinity_question(const WorkerContext& ctx, const lb::Service& service, const lb::BackendSet& set,
+                                              const IpAddr& client, CoarseTime now) noexcept {
+    return {.key = {service.id, service.affinity_epoch, client},
+            .set = set,
+            .now = now,
+            .limit = static_cast<int32_t>(ctx.clock.units(ctx.rate.seconds(service.affinity_timeout_s)))};
+}
+
 void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
     const conn::Entry& connection = ctx.connections.at(index);
     ctx.by_backend.remove(index, connection.backend);

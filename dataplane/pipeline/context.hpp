@@ -12,6 +12,7 @@
 #include "dataplane/conn/aging.hpp"
 #include "dataplane/conn/backend_index.hpp"
 #include "dataplane/conn/table.hpp"
+#include "dataplane/lb/affinity.hpp"
 #include "dataplane/lb/scheduler.hpp"
 #include "dataplane/nat/port_proposer.hpp"
 #include "dataplane/nat/reply_owner.hpp"
@@ -68,6 +69,7 @@ struct WorkerContext {
     RejectLimiter rejects;
     FlowOrderWork flow_orders{rate};
     OwnSegments own_segments;
+    lb::AffinityTable affinity;  // the same memory for all workers
     stats::CounterRows counters;
     ResolveQueue* resolve = nullptr;
 
@@ -80,6 +82,10 @@ struct WorkerContext {
         now_s = static_cast<route::UseSeconds>(rate.to_seconds({time.value}) + 1);  // 0 would mean never
     }
 };
+
+// What a new flow of this client asks of the affinity table. Only for a Service with affinity.
+[[nodiscard]] lb::AffinityTable::Question affinity_question(const WorkerContext& ctx, const lb::Service& service, const lb::BackendSet& set,
+                                                            const IpAddr& client, CoarseTime now) noexcept;
 
 // Gives back what a connection that is about to be erased holds, and counts its end. Aging calls it before it erases.
 void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept;

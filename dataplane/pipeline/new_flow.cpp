@@ -75,6 +75,8 @@ struct Opening {
     uint8_t packet;
     bool keep_source;
 };
+// Of those whose Service has session affinity; beside the others, which pay nothing for it.
+using Pins = std::array<lb::AffinityTable::Pin, limits::kBurstMax>;
 
 // The source of a finished connection that a SYN of the same client tuple opens anew. Its new flow has it again where it can: at the
 // endpoint the old connection may still be in TIME-WAIT, which lets a client's own, rising sequence numbers in (ADR 0009).
@@ -179,8 +181,31 @@ void count_opened(WorkerContext& ctx, const Burst& burst, const Opening& opening
     ctx.count()[Counter::Connections].set(ctx.connections.size());
 }
 
+// The client's former backend (affinity precedes the scheduler: AFF-006), else a new choice that all workers agree on.
+PENSTOCK_NOINLINE const lb::Backend* choose_pinned(WorkerContext& ctx, const lb::Service& service, const lb::BackendSet& set,
+                                                   const FlowKey& forward, lb::AffinityTable::Pin& pin) noexcept {
+    const lb::AffinityTable::Question question = affinity_question(ctx, service, set, forward.source, ctx.now_coarse);
+    lb::AffinityTable::Answer answer = ctx.affinity.find(question);
+    const bool is_known = answer.position != lb::AffinityTable::Answer::kNone;
+    if (!is_known) {
+        answer = ctx.affinity.agree(question, lb::pick(service, set, forward, ctx.schedulers));
+        ctx.count()[Counter::AffinityEvictions].add(answer.evicted ? 1 : 0);
+    }
+    ctx.count()[is_known ? Counter::AffinityHits : Counter::AffinityMisses].add(1);
+    pin = answer.pin;
+    return &set.usable[answer.position];
+}
+
+// What follows from whether the flow could be opened.
+void settle_pin(WorkerContext& ctx, const Opening& opening, const lb::AffinityTable::Pin& pin, bool is_open) noexcept {
+    if (opening.service->has_affinity()) [[unlikely]] {
+        is_open ? lb::AffinityTable::confirm(pin, ctx.now_coarse) : lb::AffinityTable::withdraw(pin);
+    }
+}
+
 // Settles a packet that may open no flow; otherwise fills `opening` with the chosen backend. True: go on.
-bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend, Opening& opening) noexcept {
+bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend, Opening& opening,
+            lb::AffinityTable::Pin& pin) noexcept {
     const Admission admission = admit(*ctx.snapshot, frontend, burst.parsed[i]);
     switch (admission.kind) {
         case Admission::Kind::Open:
@@ -199,7 +224,11 @@ bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     opening.packet = static_cast<uint8_t>(i);
     opening.frontend = frontend;
     opening.service = frontend->service;
-    opening.backend = &admission.set->usable[lb::pick(*opening.service, *admission.set, forward, ctx.schedulers)];
+    if (opening.service->has_affinity()) [[unlikely]] {
+        opening.backend = choose_pinned(ctx, *opening.service, *admission.set, forward, pin);
+    } else {
+        opening.backend = &admission.set->usable[lb::pick(*opening.service, *admission.set, forward, ctx.schedulers)];
+    }
     // Now, not when the connection is there: the other flows of this burst are scheduled before that, and would all find the same backend
     // the least loaded.
     ctx.counters.backends[opening.backend->id.value].open.add(1);
@@ -223,15 +252,22 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
         Openings() noexcept {}
     } storage;
     std::array<Opening, limits::kBurstMax>& openings = storage.at;
+    union PinStorage {
+        Pins at;
+        PinStorage() noexcept {}
+    } pin_storage;
+    Pins& pins = pin_storage.at;
     uint32_t count = 0;
     for (uint32_t at = 0; at < misses.count; ++at) {
         const uint32_t i = misses.at[at];
         const FlowKey& key = burst.parsed[i].key;
         Opening& opening = *std::construct_at(&openings[count]);
-        if (!choose(ctx, burst, i, services.find(key.destination, key.destination_port, key.protocol, frontend_hash[at]), opening)) {
+        if (!choose(ctx, burst, i, services.find(key.destination, key.destination_port, key.protocol, frontend_hash[at]), opening,
+                    pins[count])) {
             continue;
         }
         if (!opening.keep_source && !begin_search(ctx, key, opening)) {
+            settle_pin(ctx, opening, pins[count], false);
             drop_chosen(ctx, burst, opening, DropReason::NoRoute);
             continue;
         }
@@ -262,7 +298,9 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
     }
     for (uint32_t at = 0; at < count; ++at) {
         Opening& opening = openings[at];
-        if (const std::optional<DropReason> failure = bind_and_insert(ctx, burst, opening)) {
+        const std::optional<DropReason> failure = bind_and_insert(ctx, burst, opening);
+        settle_pin(ctx, opening, pins[at], !failure);
+        if (failure) {
             drop_chosen(ctx, burst, opening, *failure);
             continue;
         }

@@ -34,6 +34,9 @@ namespace penstock::stats {
     X(ResetProbes, "reset_probes", "ACKs sent to learn which RST a side of an ended TCP connection will accept")               \
     X(ResetsSent, "resets_sent", "RSTs sent to the sides of ended TCP connections")                                            \
     X(Rejected, "rejected", "answers sent instead of forwarding: TCP RST or ICMP port unreachable")                            \
+    X(AffinityHits, "affinity_hits", "new flows that got their client's former backend by session affinity")                   \
+    X(AffinityMisses, "affinity_misses", "new flows of Services with affinity whose backend was chosen anew")                  \
+    X(AffinityEvictions, "affinity_evictions", "affinity entries that made room for another client's")                         \
     X(HeldForNextHop, "held_for_next_hop", "packets that waited for a next hop's address")                                     \
     X(Polls, "polls", "rounds of the poll loop")                                                                               \
     X(EmptyPolls, "empty_polls", "rounds that found nothing to do")                                                            \

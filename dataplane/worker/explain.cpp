@@ -162,9 +162,12 @@ class Teller {
     void choose(const lb::FrontendRow& frontend, const lb::BackendSet& set) {
         const lb::Service& service = *frontend.service;
         const pipeline::WorkerContext& context = impl_.workers_[owner_.value]->context();
-        const lb::Backend& backend = set.usable[lb::peek(service, set, query_.key, context.schedulers)];
-        step("schedule", std::string(lb::to_string(service.scheduler)) + " would choose " + socket_text(backend.address, backend.port) +
-                             " next on worker " + std::to_string(owner_.value));
+        const std::optional<uint32_t> pinned = pinned_position(context, service, set);
+        const lb::Backend& backend = set.usable[pinned ? *pinned : lb::peek(service, set, query_.key, context.schedulers)];
+        if (!pinned) {
+            step("schedule", std::string(lb::to_string(service.scheduler)) + " would choose " + socket_text(backend.address, backend.port) +
+                                 " next on worker " + std::to_string(owner_.value));
+        }
         FlowKey after{query_.key.source, backend.address, query_.key.source_port, backend.port, query_.key.protocol, {}};
         const bool keep = set.source == lb::SourceMode::Keep;
         if (!nat::must_translate(keep, query_.key.source, backend.address)) {
@@ -190,6 +193,24 @@ class Teller {
         step("snat", "the source becomes " + source->address.to_string() + " with a free port of worker " + std::to_string(owner_.value) +
                          "'s share" + (keep ? ", because the client is the backend itself" : ""));
         leave(after);
+    }
+
+    // Where in the set the client's entry points; empty: it has none that holds here.
+    std::optional<uint32_t> pinned_position(const pipeline::WorkerContext& context, const lb::Service& service, const lb::BackendSet& set) {
+        if (!service.has_affinity()) {
+            return std::nullopt;
+        }
+        const CoarseTime now = context.clock.at({rte_rdtsc()});
+        const auto found = context.affinity.find(pipeline::affinity_question(context, service, set, query_.key.source, now));
+        if (found.position == lb::AffinityTable::Answer::kNone) {
+            step("affinity", "none: the client will be pinned to what the scheduler chooses");
+            return std::nullopt;
+        }
+        const lb::Backend& backend = set.usable[found.position];
+        const uint64_t age_ms = context.clock.to_milliseconds(units_between(lb::AffinityTable::refreshed(found.pin), now));
+        step("affinity", "pinned to " + socket_text(backend.address, backend.port) + ", refreshed " + std::to_string(age_ms / 1000) +
+                             " s ago, for " + std::to_string(service.affinity_timeout_s) + " s");
+        return found.position;
     }
 
     void leave(const FlowKey& after) {

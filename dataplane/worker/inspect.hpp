@@ -18,6 +18,15 @@ namespace penstock::worker {
 
 class WorkerSet;
 
+// An affinity entry in force: current epoch, not expired, its backend in some set of the Service. The references live as long as the call.
+struct AffinityView {
+    const lb::Service& service;
+    const lb::Backend& backend;
+    IpAddr client;
+    uint64_t age_ms = 0;        // since the client's last new flow
+    uint64_t remaining_ms = 0;  // if none comes
+};
+
 // A whole copy of one table entry.
 struct ConnectionView {
     packet::FlowKey forward;  // client -> frontend
@@ -58,7 +67,7 @@ struct ExplainQuery {
 };
 
 struct ExplainStep {
-    std::string stage;    // receive, classify, owner, connection, service, admit, schedule, snat, route, neighbour
+    std::string stage;    // receive, classify, owner, connection, service, admit, affinity, schedule, snat, route, neighbour
     std::string finding;  // one sentence
 };
 
@@ -88,6 +97,12 @@ class Inspector {
 
     // Calls `visit` for each live connection until it answers false. Entries that change while they are read are read again.
     void for_each_connection(const std::function<bool(const ConnectionView&)>& visit) const;
+
+    // Calls `visit` for each affinity entry in force until it answers false.
+    void for_each_affinity(const std::function<bool(const AffinityView&)>& visit) const;
+    // Slots of the affinity table in use, of which some may hold expired entries, and all of them.
+    [[nodiscard]] uint64_t affinity_entries() const;
+    [[nodiscard]] uint64_t affinity_entries_max() const;
 
     // What would happen to this packet now. Takes nothing, sends nothing, counts nothing.
     [[nodiscard]] Explanation explain(const ExplainQuery& query) const;

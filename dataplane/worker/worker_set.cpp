@@ -19,12 +19,12 @@ namespace penstock::worker {
 namespace {
 
 // Table and port memory: hugepages where EAL has them, because their accesses are random.
-Result<std::span<std::byte>> take_huge(const std::string& what, size_t bytes, unsigned lcore) {
+Result<std::span<std::byte>> take_huge(const std::string& what, size_t bytes, unsigned lcore, const char* option = "--connections") {
     auto* memory = static_cast<std::byte*>(
         rte_zmalloc_socket(what.c_str(), bytes, RTE_CACHE_LINE_SIZE, static_cast<int>(rte_lcore_to_socket_id(lcore))));
     if (memory == nullptr) {
         return fail(Errc::Exhausted, what + " needs " + std::to_string(bytes >> 20) +
-                                         " MB, which EAL's memory does not have: raise --memory-mb or lower --connections");
+                                         " MB, which EAL's memory does not have: raise --memory-mb or lower " + option);
     }
     return std::span(memory, bytes);
 }
@@ -110,6 +110,21 @@ Status WorkerSet::Impl::take_own_buffers() {
     if (own_buffers == nullptr) {
         return fail(Errc::Exhausted, "buffers for " + std::to_string(limits::kOwnSegmentBuffers) + " segments: " + rte_strerror(rte_errno));
     }
+    return {};
+}
+
+Status WorkerSet::Impl::take_affinity() {
+    const auto taken = take_huge("affinity table", lb::AffinityTable::memory_needed(options.affinity_entries), options.lcores.front(),
+                                 "--affinity-entries");
+    if (!taken) {
+        return std::unexpected(taken.error());
+    }
+    affinity_memory.reset(taken->data());
+    auto table = lb::AffinityTable::create(*taken, options.affinity_entries, HashKey::random());
+    if (!table) {
+        return std::unexpected(table.error());
+    }
+    affinity = *table;
     return {};
 }
 
@@ -206,6 +221,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
         .pending = route::PendingPackets<rte_mbuf*>(rate),
         .neighbour_use = route::NeighbourUse(kept.neighbour_use.as<std::atomic<route::UseSeconds>>()),
         .rejects = pipeline::RejectLimiter(limits::kRejectsPerSecond, limits::kRejectsBurst, rate),
+        .affinity = affinity,
         .counters = {kept.worker_counters.as<stats::WorkerCounters>().data(), kept.service_counters.as<stats::ServiceCounters>(),
                      kept.backend_counters.as<stats::BackendCounters>()},
         .resolve = &kept.resolve,
@@ -242,6 +258,9 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options, st
     }
     if (const Status buffers = impl->take_own_buffers(); !buffers) {
         return std::unexpected(buffers.error());
+    }
+    if (const Status taken = impl->take_affinity(); !taken) {
+        return std::unexpected(taken.error());
     }
     for (uint32_t w = 0; w < workers; ++w) {
         if (const Status added = impl->add_worker(w); !added) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,8 +38,9 @@ struct WorkerSetOptions {
     std::vector<unsigned> lcores;  // one EAL lcore per worker
     std::vector<unsigned> cpus;    // the CPU behind each lcore, for people
     uint32_t connections_per_worker = limits::kConnectionsDefault;
-    uint32_t burst = limits::kBurstMax;  // packets taken from a queue at once
-    nat::PortRange snat_ports;           // every snapshot's SnatConfig.ports lies within
+    uint32_t affinity_entries = limits::kAffinityEntriesDefault;  // of all workers together
+    uint32_t burst = limits::kBurstMax;                           // packets taken from a queue at once
+    nat::PortRange snat_ports;                                    // every snapshot's SnatConfig.ports lies within
     std::vector<PortPlan> ports;
     HashKey secret = HashKey::random();
 };
@@ -80,6 +82,13 @@ class WorkerSet {
 
     // Control thread: the next resolution that a worker waits for.
     std::optional<NeighbourRequest> take_neighbour_request();
+
+    // Control threads. Forgets the affinity entries in force that `selects` names; how many. The clients' flows go on.
+    uint64_t clear_affinity(const std::function<bool(const AffinityView&)>& selects);
+    // One control thread, every second or so: removes entries that mean nothing any more from one part of the table after the other, the
+    // whole in kAffinitySweepCalls calls. Workers take expired entries as free without it; it keeps others' dead ones from looking young.
+    static constexpr uint32_t kAffinitySweepCalls = 16;
+    void sweep_affinity();
 
     [[nodiscard]] Inspector inspect() const { return Inspector(*this); }
 

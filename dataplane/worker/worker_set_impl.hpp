@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "dataplane/lb/affinity.hpp"
 #include "dataplane/lb/scheduler.hpp"
 #include "dataplane/worker/worker.hpp"
 #include "dataplane/worker/worker_set.hpp"
@@ -61,6 +62,7 @@ struct WorkerSet::Impl {
     ~Impl();
     Status take_rings();
     Status take_own_buffers();
+    Status take_affinity();
     Result<std::unique_ptr<WorkerMemory>> take_memory(uint32_t worker) const;
     Status add_worker(uint32_t index);
     [[nodiscard]] pipeline::WorkerIo io_of(uint32_t worker) const;
@@ -74,6 +76,9 @@ struct WorkerSet::Impl {
     std::array<rte_ring*, limits::kNicPortsMax> to_host_{};
     std::array<rte_ring*, limits::kNicPortsMax> from_host_{};
     std::array<std::vector<rte_ring*>, limits::kNicPortsMax> tx_through_;
+    std::unique_ptr<std::byte, RteFree> affinity_memory;
+    lb::AffinityTable affinity;
+    uint32_t affinity_swept = 0;  // buckets of this round of sweep_affinity()
     std::vector<std::unique_ptr<WorkerMemory>> memory;
     std::array<const stats::BackendCounters*, limits::kWorkersMax> backend_rows_{};  // of `memory`, as schedulers read them
     std::vector<std::unique_ptr<Worker>> workers_;

@@ -1,9 +1,11 @@
 """Nothing is torn down because something ended."""
+import json
 import os
 import signal
 import threading
 
-from fixture import Background, VIP, case, check, equal, until
+from fixture import NODE_PORT, VIP, Background, case, check, equal, until
+from lab import network as net
 from manifests import endpoints, service
 
 
@@ -29,6 +31,26 @@ def penstock_sync_killed_and_restarted_is_not_noticed_by_traffic(lab):
     slow.join()
     equal(load.errors, [], "failed requests")
     equal(len(download[0].body), 4_000_000, "bytes of the download that was under way")
+
+
+@case(workers=(1, 2))
+def a_client_keeps_its_endpoint_over_frontends_and_a_restart_of_penstock_sync_AFF001_AFF011(lab):
+    objects = service("web", external_ips=[VIP], node_port=NODE_PORT, affinity_timeout_s=3600), endpoints("web")
+    lab.start(*objects)
+    mine = set(lab.answered_by(6))
+    equal(len(mine), 1, "endpoints that one client met by the VIP")
+    equal(set(lab.answered_by(6, net.UPLINK, NODE_PORT)), mine, "endpoint by the NodePort")
+    lab.gateway.sync.kill()
+    lab.gateway.sync.wait()
+    equal(set(lab.answered_by(6)), mine, "endpoint without a control plane")
+    lab.gateway.start_sync(lab.manifests)
+    lab.apply(*objects, service("more", 81, external_ips=[VIP]), endpoints("more"))
+    until("the new process reconciles", lambda: lab.connection_outcome(VIP, 81) == "open")
+    equal(set(lab.answered_by(6)), mine, "endpoint after the restart")
+    pinned = json.loads(lab.gateway.ctl("-o", "json", "get", "affinity", "default/web").stdout)
+    equal([(entry["client"], entry["service"]["name"]) for entry in pinned], [(net.CLIENT, "web")], "entries shown")
+    equal(lab.gateway.ctl("clear", "affinity", "default/web").stdout, "cleared 1 entry\n", "the CLI's word")
+    equal(lab.gateway.ctl("-o", "json", "get", "affinity").stdout, "[]\n", "entries left")
 
 
 @case(end=("SIGTERM", "SIGKILL"))

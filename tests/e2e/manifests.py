@@ -6,7 +6,7 @@ from lab.network import BACKENDS, BACKENDS6
 
 
 def service(name, port=80, *, protocol="TCP", target_port=9376, external_ips=(), ingress_ips=(), node_port=None, policy="Cluster",
-            source_ranges=(), annotations=None, families=("IPv4",)):
+            source_ranges=(), annotations=None, families=("IPv4",), affinity_timeout_s=None):
     kind = "LoadBalancer" if ingress_ips else "NodePort" if node_port else "ClusterIP"
     digest = zlib.crc32(name.encode())
     cluster_ips = {"IPv4": f"10.96.{digest >> 8 & 255}.{digest & 255}", "IPv6": f"fd00:96::{digest & 65535:x}"}
@@ -19,6 +19,9 @@ def service(name, port=80, *, protocol="TCP", target_port=9376, external_ips=(),
         spec["externalTrafficPolicy"] = policy
     if source_ranges:
         spec["loadBalancerSourceRanges"] = list(source_ranges)
+    if affinity_timeout_s:
+        spec["sessionAffinity"] = "ClientIP"
+        spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": affinity_timeout_s}}
     made = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default", "annotations": annotations or {}},
             "spec": spec}
     if ingress_ips:

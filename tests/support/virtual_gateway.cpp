@@ -16,8 +16,12 @@ std::array<std::pair<IpAddr, NicPortId>, 4> own_addresses() {
 
 }  // namespace
 
-VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
+VirtualGateway::VirtualGateway(const Options& options)
+    : options_(options), affinity_memory_(lb::AffinityTable::memory_needed(options.affinity_entries)) {
     const HashKey secret = HashKey::random();
+    auto affinity = lb::AffinityTable::create(affinity_memory_.span(), options.affinity_entries, HashKey::random());
+    PENSTOCK_CHECK(affinity);
+    affinity_ = *affinity;
     for (uint32_t w = 0; w < options.workers; ++w) {
         auto state =
             std::make_unique<WorkerState>(conn::Table::memory_needed(options.connections),
@@ -41,6 +45,7 @@ VirtualGateway::VirtualGateway(const Options& options) : options_(options) {
             .pending = route::PendingPackets<rte_mbuf*>(rate_),
             .neighbour_use = route::NeighbourUse(state->neighbour_use),
             .rejects = pipeline::RejectLimiter(options.rejects_per_second, options.rejects_burst, rate_),
+            .affinity = affinity_,
             .counters = {&state->worker_counters, state->services, state->backends},
             .resolve = &state->resolve,
         });
@@ -78,13 +83,20 @@ BackendId VirtualGateway::backend_id(const TestService& service, const IpAddr& a
     return backend_ids_.back().second;
 }
 
-lb::BackendSet VirtualGateway::backend_set(const TestService& service, IpFamily family) {
+lb::BackendSet VirtualGateway::backend_set(const TestService& service, const std::vector<uint8_t>& hosts, IpFamily family) {
     lb::BackendSet set;
     set.source = service.source;
     set.when_empty = service.when_empty;
-    for (const uint8_t host : service.backends) {
+    for (const uint8_t host : hosts) {
         const IpAddr address = backend_address(host, family);
-        set.usable.push_back({backend_id(service, address), address, service.backend_port, 1});
+        const BackendId id = backend_id(service, address);
+        Stay& stay = stays_[id.value];
+        stay.number = static_cast<uint16_t>(stay.number + (stay.seen_in + 1 < services_generation_ ? 1 : 0));
+        stay.seen_in = services_generation_;
+        set.usable.push_back({id, address, service.backend_port, 1, stay.number});
+    }
+    if (service.affinity_timeout_s != 0) {
+        set.positions = lb::BackendPositions::build(set.usable);
     }
     lb::prepare(set, service.scheduler);
     return set;
@@ -93,6 +105,7 @@ lb::BackendSet VirtualGateway::backend_set(const TestService& service, IpFamily 
 void VirtualGateway::publish(const std::vector<TestService>& services) {
     std::vector<std::shared_ptr<const lb::Service>> compiled;
     std::vector<lb::Frontend> frontends;
+    ++services_generation_;
     for (const TestService& service : services) {
         auto row = std::make_shared<lb::Service>();
         row->id = service_id(service);
@@ -100,19 +113,26 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
         row->name = service.name;
         row->protocol = service.protocol;
         row->scheduler = service.scheduler;
-        for (const IpFamily family : kFamilies) {
-            row->sets.push_back(backend_set(service, family));
+        row->affinity_timeout_s = service.affinity_timeout_s;
+        row->affinity_epoch = service.affinity_timeout_s == 0 ? 0 : service.affinity_epoch;
+        for (const std::vector<uint8_t>* hosts : {&service.backends, &service.local_backends}) {
+            for (const IpFamily family : kFamilies) {
+                row->sets.push_back(backend_set(service, *hosts, family));
+            }
         }
         std::shared_ptr<lb::SourceFilter> filter;
         if (service.source_ranges) {
             filter = std::make_shared<lb::SourceFilter>(lb::SourceFilter{true, *service.source_ranges});
         }
-        const auto add = [&](const IpAddr& address, L4Port port, lb::FrontendClass cls) {
-            const auto set = static_cast<uint8_t>(address.is_v4() ? 0 : 1);
+        const auto add = [&](const IpAddr& address, L4Port port, lb::FrontendClass cls, bool is_local = false) {
+            const auto set = static_cast<uint8_t>((is_local ? 2 : 0) + (address.is_v4() ? 0 : 1));
             frontends.push_back({address, port, service.protocol, cls, set, row, filter});
         };
         for (const auto& [address, port] : service.frontends) {
             add(address, port, lb::FrontendClass::ExternalIp);
+        }
+        for (const auto& [address, port] : service.local_frontends) {
+            add(address, port, lb::FrontendClass::ExternalIp, true);
         }
         for (const L4Port port : service.node_ports) {
             for (const auto& [address, twin] : own_addresses()) {

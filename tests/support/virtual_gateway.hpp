@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,10 @@ struct TestService {
     lb::EmptyAction when_empty = lb::EmptyAction::Reject;
     lb::SchedulerKind scheduler = lb::SchedulerKind::RoundRobin;
     std::optional<std::vector<Prefix>> source_ranges;
+    uint32_t affinity_timeout_s = 0;
+    uint32_t affinity_epoch = 1;
+    std::vector<std::pair<IpAddr, L4Port>> local_frontends;  // as of policy Local: they offer local_backends only
+    std::vector<uint8_t> local_backends;
 };
 
 struct Outcome {
@@ -73,11 +78,13 @@ class VirtualGateway {
         bool snat_shared_with_host = false;
         uint32_t rejects_per_second = limits::kRejectsPerSecond;
         uint32_t rejects_burst = limits::kRejectsBurst;
+        uint32_t affinity_entries = 4096;
     };
     VirtualGateway() : VirtualGateway(Options{}) {}
     explicit VirtualGateway(const Options& options);
 
-    // Replaces all Services in one step. Service and backend ids follow names, addresses and ports, as compile() keeps them.
+    // Replaces all Services in one step. Service and backend ids follow names, addresses and ports, as compile() keeps them; a backend that
+    // was in no set of its Service meanwhile comes back for another stay.
     void publish(const std::vector<TestService>& services);
     // Backends whose neighbour entry is not usable: packets to them are held.
     void set_unresolved(std::vector<uint8_t> backends);
@@ -106,6 +113,7 @@ class VirtualGateway {
 
     [[nodiscard]] pipeline::WorkerContext& worker(uint32_t index) { return *workers_[index]->context; }
     [[nodiscard]] const config::Snapshot& snapshot() const { return snapshot_; }
+    [[nodiscard]] lb::AffinityTable& affinity() { return affinity_; }
     [[nodiscard]] uint64_t count(stats::Counter counter) const;
     [[nodiscard]] uint64_t connections() const;
     [[nodiscard]] stats::ServiceCounters& service_counters(uint32_t worker, const std::string& name);
@@ -133,7 +141,7 @@ class VirtualGateway {
     void run(WorkerId worker, std::vector<InFlight> packets, std::vector<Outcome>& outcomes);
     ServiceId service_id(const TestService& service);
     BackendId backend_id(const TestService& service, const IpAddr& address);
-    lb::BackendSet backend_set(const TestService& service, IpFamily family);
+    lb::BackendSet backend_set(const TestService& service, const std::vector<uint8_t>& hosts, IpFamily family);
     void rebuild_routes();
     // Of one worker, at its round's end.
     void collect_own_segments(pipeline::WorkerContext& context);
@@ -141,11 +149,19 @@ class VirtualGateway {
     TscRate rate_{1'000'000'000};
     TscTime now_{1'000'000'000'000};
     Options options_;
+    AlignedMemory affinity_memory_;
+    lb::AffinityTable affinity_;
     std::vector<std::unique_ptr<WorkerState>> workers_;
     std::array<const stats::BackendCounters*, limits::kWorkersMax> backend_rows_{};
     config::Snapshot snapshot_;
     std::vector<std::pair<std::string, ServiceId>> service_ids_;
     std::vector<std::pair<std::string, BackendId>> backend_ids_;
+    struct Stay {
+        uint16_t number = 0;
+        uint64_t seen_in = 0;  // the newest generation of Services that had the backend
+    };
+    std::map<uint32_t, Stay> stays_;  // by BackendId
+    uint64_t services_generation_ = 1;
     std::vector<uint8_t> unresolved_;
     std::vector<Outcome> own_segments_;
     bool routes_ = true;

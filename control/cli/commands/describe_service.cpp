@@ -1,5 +1,6 @@
 #include "control/cli/commands/list.hpp"
 #include "control/cli/commands/views.hpp"
+#include "control/cli/service_name.hpp"
 #include "control/cli/table.hpp"
 #include "control/cli/text.hpp"
 
@@ -128,17 +129,14 @@ std::string port_description(const v1::ServiceStatus& service, const v1::ListBac
 }
 
 Result<std::string> run(Gateway* gateway, const Request& request) {
-    const std::string& name = request.arguments[0];
-    const size_t slash = name.find('/');
-    if (slash == 0 || slash + 1 == name.size()) {
-        return fail(Errc::InvalidArgument, "describe service takes NAMESPACE/NAME, not \"" + name + "\"");
+    const auto named = service_name_from(request);
+    if (!named) {
+        return std::unexpected(named.error());
     }
-    const bool has_namespace = slash != std::string::npos;
-    const std::string namespace_name =
-        has_namespace ? name.substr(0, slash) : (request.namespace_name.empty() ? "default" : request.namespace_name);
+    const std::string& namespace_name = named->namespace_name;
     v1::ListServicesRequest which;
     which.set_namespace_(namespace_name);
-    which.set_name(has_namespace ? name.substr(slash + 1) : name);
+    which.set_name(named->name);
     const auto services = gateway->services(which);
     if (!services) {
         return std::unexpected(services.error());

@@ -8,6 +8,7 @@ namespace penstock::cli {
 [[nodiscard]] Command get_services();
 [[nodiscard]] Command get_backends();
 [[nodiscard]] Command get_connections();
+[[nodiscard]] Command get_affinity();
 [[nodiscard]] Command get_ports();
 [[nodiscard]] Command get_workers();
 [[nodiscard]] Command get_routes();
@@ -19,6 +20,7 @@ namespace penstock::cli {
 [[nodiscard]] Command explain_annotations();
 [[nodiscard]] Command status();
 [[nodiscard]] Command version();
+[[nodiscard]] Command clear_affinity();
 [[nodiscard]] Command set_log_level();
 [[nodiscard]] Command set_scheduler();
 [[nodiscard]] Command completion();

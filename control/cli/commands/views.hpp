@@ -13,6 +13,7 @@ namespace penstock::cli {
 [[nodiscard]] std::string services_table(const v1::ListServicesResponse& services, bool wide);
 [[nodiscard]] std::string backends_table(const v1::ListBackendsResponse& backends, bool wide);
 [[nodiscard]] std::string connections_table(const std::vector<v1::Connection>& connections, bool wide);
+[[nodiscard]] std::string affinity_table(const std::vector<v1::AffinityEntry>& entries);
 [[nodiscard]] std::string ports_table(const v1::ListPortsResponse& ports, bool wide);
 [[nodiscard]] std::string workers_table(const v1::ListWorkersResponse& workers, bool wide);
 [[nodiscard]] std::string routes_table(const v1::ListRoutesResponse& routes, bool wide);

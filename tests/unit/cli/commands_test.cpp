@@ -125,6 +125,31 @@ TEST_F(CommandTest, SetSchedulerIsRefusedWithTheLineThatDoesIt_SCHED001) {
     EXPECT_EQ(nowhere.error().what, "there is no Service shop/web at this gateway");
 }
 
+TEST_F(CommandTest, GetAffinityAsksForAServiceAClientOrAll) {
+    EXPECT_TRUE(run({"get", "affinity"}));
+    EXPECT_EQ(gateway_.affinity_request.namespace_() + "|" + gateway_.affinity_request.name(), "|");
+    EXPECT_TRUE(run({"get", "affinity", "shop/web", "--client", "2001:db8::7", "--limit", "3"}));
+    EXPECT_EQ(gateway_.affinity_request.namespace_() + "|" + gateway_.affinity_request.name(), "shop|web");
+    EXPECT_EQ(gateway_.affinity_request.client(), "2001:db8::7");
+    EXPECT_EQ(gateway_.affinity_request.limit(), 3u);
+    EXPECT_TRUE(run({"get", "affinity", "-n", "shop"}));
+    EXPECT_EQ(gateway_.affinity_request.namespace_() + "|" + gateway_.affinity_request.name(), "shop|");
+}
+
+TEST_F(CommandTest, ClearAffinityWantsAServiceOrAllOfThemByName) {
+    gateway_.cleared_.set_cleared(3);
+    EXPECT_EQ(run({"clear", "affinity", "shop/web", "--client", "10.0.0.7"}).value(), "cleared 3 entries\n");
+    EXPECT_EQ(gateway_.clear_request.namespace_() + "|" + gateway_.clear_request.name(), "shop|web");
+    EXPECT_EQ(gateway_.clear_request.client(), "10.0.0.7");
+    EXPECT_FALSE(gateway_.clear_request.all());
+    gateway_.cleared_.set_cleared(1);
+    EXPECT_EQ(run({"clear", "affinity", "--all"}).value(), "cleared 1 entry\n");
+    EXPECT_TRUE(gateway_.clear_request.all());
+    EXPECT_EQ(exit_code(run({"clear", "affinity"}).error()), kExitUsage);
+    EXPECT_EQ(exit_code(run({"clear", "affinity", "web", "--all"}).error()), kExitUsage);
+    EXPECT_EQ(exit_code(run({"clear", "affinity", "/web"}).error()), kExitUsage);
+}
+
 TEST_F(CommandTest, SetLogLevelTakesALoggerOrAll) {
     (*gateway_.log_levels_.mutable_levels())["rpc"] = "debug";
     (*gateway_.log_levels_.mutable_levels())["drivers"] = "info";

@@ -29,6 +29,17 @@ class FakeGateway final : public Gateway {
         }
         return error ? Status(std::unexpected(*error)) : Status();
     }
+    Status affinity(const v1::ListAffinityRequest& request, const std::function<void(const v1::AffinityEntry&)>& each) override {
+        affinity_request = request;
+        for (const v1::AffinityEntry& entry : affinity_) {
+            each(entry);
+        }
+        return error ? Status(std::unexpected(*error)) : Status();
+    }
+    Result<v1::ClearAffinityResponse> clear_affinity(const v1::ClearAffinityRequest& request) override {
+        clear_request = request;
+        return answer(cleared_);
+    }
     Result<v1::Counters> counters() override { return answer(counters_); }
     Result<v1::ListRoutesResponse> routes() override { return answer(routes_); }
     Result<v1::ListNeighboursResponse> neighbours() override { return answer(neighbours_); }
@@ -49,6 +60,8 @@ class FakeGateway final : public Gateway {
     v1::ListServicesResponse services_;
     v1::ListBackendsResponse backends_;
     std::vector<v1::Connection> connections_;
+    std::vector<v1::AffinityEntry> affinity_;
+    v1::ClearAffinityResponse cleared_;
     v1::Counters counters_;
     v1::ListRoutesResponse routes_;
     v1::ListNeighboursResponse neighbours_;
@@ -59,6 +72,8 @@ class FakeGateway final : public Gateway {
     v1::ListServicesRequest services_request;
     v1::ListBackendsRequest backends_request;
     v1::ListConnectionsRequest connections_request;
+    v1::ListAffinityRequest affinity_request;
+    v1::ClearAffinityRequest clear_request;
     v1::ExplainRequest explain_request;
     v1::SetLogLevelRequest log_level_request;
 

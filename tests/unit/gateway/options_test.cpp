@@ -36,6 +36,7 @@ TEST(Options, OnePortIsEnoughAndTheRestHasDefaults) {
     EXPECT_EQ(options->memory_mb, 512U);
     EXPECT_FALSE(options->no_huge);
     EXPECT_EQ(options->connections, limits::kConnectionsDefault);
+    EXPECT_EQ(options->affinity_entries, limits::kAffinityEntriesDefault);
     EXPECT_EQ(options->burst, limits::kBurstMax);
     EXPECT_FALSE(options->identity.gateway_name.empty());
     EXPECT_EQ(options->identity.mode, model::GatewayMode::External);
@@ -62,6 +63,8 @@ TEST(Options, EveryOptionIsRead) {
                                 "--no-huge",
                                 "--connections",
                                 "4096",
+                                "--affinity-entries",
+                                "5000",
                                 "--burst",
                                 "16",
                                 "--gateway-name",
@@ -113,6 +116,7 @@ TEST(Options, EveryOptionIsRead) {
     EXPECT_EQ(options->memory_mb, 1024U);
     EXPECT_TRUE(options->no_huge);
     EXPECT_EQ(options->connections, 4096U);
+    EXPECT_EQ(options->affinity_entries, 5000U);
     EXPECT_EQ(options->burst, 16U);
     EXPECT_EQ(options->identity.gateway_name, "edge-1");
     EXPECT_EQ(options->identity.mode, model::GatewayMode::Node);
@@ -166,6 +170,7 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--main-core", "-1"}, "--main-core"},
         {{"--memory-mb", "63"}, "--memory-mb: \"63\" is not in 64-"},
         {{"--connections", "1000"}, "--connections: \"1000\""},
+        {{"--affinity-entries", "1023"}, "--affinity-entries: \"1023\" is not in 1024-"},
         {{"--burst", "65"}, "--burst: \"65\""},
         {{"--burst", "3"}, "--burst: \"3\""},
         {{"--mode", "cluster"}, "--mode: \"cluster\" is neither node nor external"},
@@ -248,11 +253,12 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
     EXPECT_EQ(Options::parse({"--version"})->action, Options::Action::Version);
     std::ostringstream out;
     Options::print_help(out);
-    for (const char* option :
-         {"--port",         "--workers",       "--worker-cores",    "--main-core",      "--memory-mb",  "--no-huge",      "--connections",
-          "--gateway-name", "--mode",          "--node-name",       "--label",          "--listen",     "--socket-group", "--tls-cert",
-          "--tls-key",      "--tls-client-ca", "--tls-admin-names", "--metrics-listen", "--state-file", "--snat-address", "--snat-ports",
-          "--log-format",   "--log-level",     "--config",          "--version",        "--burst",      "Examples"}) {
+    for (const char* option : {"--port",          "--workers",          "--worker-cores",   "--main-core",  "--memory-mb",
+                               "--no-huge",       "--connections",      "--gateway-name",   "--mode",       "--node-name",
+                               "--label",         "--listen",           "--socket-group",   "--tls-cert",   "--tls-key",
+                               "--tls-client-ca", "--tls-admin-names",  "--metrics-listen", "--state-file", "--snat-address",
+                               "--snat-ports",    "--log-format",       "--log-level",      "--config",     "--version",
+                               "--burst",         "--affinity-entries", "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());

@@ -326,5 +326,28 @@ TEST_F(ReconcilerFile, ChangesOfLinuxAloneWriteNoFile) {
     EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
+// The two messages become one compilation, whose versions before and after are equal.
+TEST(Reconciler, AffinitySwitchedOffAndOnWithinOneCompilationStartsEmpty_AFF007) {
+    Bench bench;
+    model::Service sticky = web();
+    sticky.affinity_timeout_s = 100;
+    ASSERT_TRUE(bench.send(Bench::full(1, {sticky})).get());
+    const auto epoch = [&] { return bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->service->affinity_epoch; };
+    const uint32_t before = epoch();
+    bench.hold();
+    auto first = bench.send(Bench::delta(1, 2, {service("other", {external("192.0.2.81", 80)}, {"10.0.0.2"})}));
+    while (bench.reconciler.read([](const ReconcilerState& state) { return state.accepted.number != 2; })) {
+        std::this_thread::yield();  // the worker thread is at the gate, or will be: what follows is gathered
+    }
+    auto off = bench.send(Bench::delta(2, 3, {web()}));
+    auto on = bench.send(Bench::delta(3, 4, {sticky}));
+    bench.let();
+    ASSERT_TRUE(first.get() && off.get() && on.get());
+    EXPECT_NE(epoch(), before);
+    const uint32_t after = epoch();
+    ASSERT_TRUE(bench.send(Bench::full(5, {sticky})).get());
+    EXPECT_EQ(epoch(), after) << "a control plane that restarts sends it all again (AFF-011)";
+}
+
 }  // namespace
 }  // namespace penstock::gateway

@@ -16,7 +16,12 @@ namespace penstock::metrics {
 namespace {
 
 Reading reading() {
-    Reading r{.version = "1.2.3", .control_connected = true, .applied_version = 7, .generation = 9};
+    Reading r{.version = "1.2.3",
+              .control_connected = true,
+              .applied_version = 7,
+              .generation = 9,
+              .affinity_entries = 5,
+              .affinity_entries_max = 70};
     r.workers.resize(2);
     r.workers[0].counters[static_cast<size_t>(stats::Counter::RxPackets)] = 10;
     r.workers[1].counters[static_cast<size_t>(stats::Counter::RxPackets)] = 20;
@@ -55,6 +60,8 @@ TEST(Metrics, CountersDropsServicesAndPortsHaveTheirSeries) {
     expect_line(all, "penstock_control_connected 1");
     expect_line(all, "penstock_applied_version 7");
     expect_line(all, "penstock_services 1");
+    expect_line(all, "penstock_affinity_entries 5");
+    expect_line(all, "penstock_affinity_entries_max 70");
 }
 
 TEST(Metrics, EveryCounterAndDropReasonOfTheListsIsThere) {

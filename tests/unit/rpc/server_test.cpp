@@ -82,6 +82,19 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
             }
         }
     }
+    void affinity(const AffinityFilter& filter, const std::function<bool(const v1::AffinityEntry&)>& visit) const override {
+        v1::AffinityEntry message;
+        message.mutable_service()->set_name(filter.name);
+        message.set_client(filter.client ? filter.client->to_string() : "any");
+        while (visit(message)) {
+        }
+    }
+    Result<uint64_t> clear_affinity(const AffinityFilter& filter) const override {
+        if (filter.name == "absent") {
+            return fail(Errc::NotFound, "there is no service default/absent");
+        }
+        return filter.client ? 1 : 7;
+    }
     v1::Counters counters() const override { return {}; }
     v1::ListRoutesResponse routes() const override { return {}; }
     v1::ListNeighboursResponse neighbours() const override { return {}; }
@@ -462,6 +475,40 @@ TEST_F(RpcServer, RequestsAreCheckedAndErrorsHaveTheirCodes) {
     EXPECT_EQ(explanation.verdict(), "TCP 192.0.2.1:40000 -> 192.0.2.2:40000");
     question.set_port(9);
     EXPECT_EQ(explain().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+
+    v1::ListAffinityRequest pinned;
+    pinned.set_name("web");
+    pinned.set_client("2001:DB8::1");
+    pinned.set_limit(3);
+    uint32_t entries = 0;
+    EXPECT_TRUE(code([&](auto* c) {
+                    const auto reader = status->ListAffinity(c, pinned);
+                    for (v1::AffinityEntry entry; reader->Read(&entry); ++entries) {
+                        EXPECT_EQ(entry.service().name() + " " + entry.client(), "web 2001:db8::1");
+                    }
+                    return reader->Finish();
+                }).ok());
+    EXPECT_EQ(entries, 3u);
+    pinned.set_client("ten");
+    EXPECT_TRUE(code([&](auto* c) { return status->ListAffinity(c, pinned)->Finish(); }).error_message().starts_with("client: "));
+
+    v1::ClearAffinityRequest forget;
+    v1::ClearAffinityResponse forgotten;
+    const auto clear = [&] { return code([&](auto* c) { return debug->ClearAffinity(c, forget, &forgotten); }); };
+    EXPECT_EQ(clear().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "everything is asked for by name";
+    forget.set_all(true);
+    EXPECT_TRUE(clear().ok());
+    EXPECT_EQ(forgotten.cleared(), 7u);
+    forget.set_name("absent");
+    EXPECT_EQ(clear().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "one or the other";
+    forget.set_all(false);
+    EXPECT_EQ(clear().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "a name alone could mean several Services";
+    forget.set_namespace_("default");
+    EXPECT_EQ(clear().error_code(), grpc::StatusCode::NOT_FOUND);
+    forget.set_name("web");
+    forget.set_client("10.0.0.7");
+    EXPECT_TRUE(clear().ok());
+    EXPECT_EQ(forgotten.cleared(), 1u);
 
     v1::SetLogLevelRequest level;
     v1::SetLogLevelResponse levels;

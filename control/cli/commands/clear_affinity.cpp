@@ -1,0 +1,43 @@
+#include "control/cli/commands/list.hpp"
+#include "control/cli/service_name.hpp"
+
+namespace penstock::cli {
+namespace {
+
+Result<std::string> run(Gateway* gateway, const Request& request) {
+    if (request.all != request.arguments.empty()) {
+        return fail(Errc::InvalidArgument, "clear affinity takes either NS/NAME or --all");
+    }
+    v1::ClearAffinityRequest which;
+    if (!request.all) {
+        const auto name = service_name_from(request);
+        if (!name) {
+            return std::unexpected(name.error());
+        }
+        which.set_namespace_(name->namespace_name);
+        which.set_name(name->name);
+    }
+    which.set_all(request.all);
+    which.set_client(request.client.address());
+    const auto cleared = gateway->clear_affinity(which);
+    if (!cleared) {
+        return std::unexpected(cleared.error());
+    }
+    if (request.is_structured()) {
+        return structured(json_text(*cleared), request.format);
+    }
+    return "cleared " + std::to_string(cleared->cleared()) + (cleared->cleared() == 1 ? " entry\n" : " entries\n");
+}
+
+}  // namespace
+
+Command clear_affinity() {
+    return {.words = {"clear", "affinity"},
+            .arguments = "[NS/NAME]",
+            .arguments_max = 1,
+            .options = {"all", "namespace", "client", "output"},
+            .summary = "forgets which endpoints clients are pinned to, of one service or of --all; their flows go on",
+            .run = run};
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,51 @@
+#include "control/cli/commands/list.hpp"
+#include "control/cli/commands/views.hpp"
+#include "control/cli/service_name.hpp"
+#include "control/cli/table.hpp"
+#include "control/cli/text.hpp"
+
+namespace penstock::cli {
+namespace {
+
+Result<std::string> run(Gateway* gateway, const Request& request) {
+    v1::ListAffinityRequest filter;
+    filter.set_namespace_(request.namespace_name);
+    if (!request.arguments.empty()) {
+        const auto name = service_name_from(request);
+        if (!name) {
+            return std::unexpected(name.error());
+        }
+        filter.set_namespace_(name->namespace_name);
+        filter.set_name(name->name);
+    }
+    filter.set_client(request.client.address());
+    filter.set_limit(request.limit);
+    std::vector<v1::AffinityEntry> entries;
+    const Status listed = gateway->affinity(filter, [&](const v1::AffinityEntry& each) { entries.push_back(each); });
+    if (!listed) {
+        return std::unexpected(listed.error());
+    }
+    return request.is_structured() ? structured(json_list(entries), request.format) : affinity_table(entries);
+}
+
+}  // namespace
+
+std::string affinity_table(const std::vector<v1::AffinityEntry>& entries) {
+    Table table({{"NAMESPACE"}, {"SERVICE"}, {"PORT"}, {"PROTO"}, {"CLIENT"}, {"BACKEND"}, {"AGE"}, {"REMAINING"}});
+    for (const v1::AffinityEntry& entry : entries) {
+        table.add({entry.service().namespace_(), entry.service().name(), entry.service().port_name(), text_of(entry.service().protocol()),
+                   entry.client(), text_of(entry.backend()), duration_text(entry.age_ms()), duration_text(entry.remaining_ms())});
+    }
+    return table.text();
+}
+
+Command get_affinity() {
+    return {.words = {"get", "affinity"},
+            .arguments = "[NS/NAME]",
+            .arguments_max = 1,
+            .options = {"namespace", "client", "limit", "output", "watch", "interval"},
+            .summary = "which endpoint each client of a service with session affinity is pinned to",
+            .run = run};
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,12 @@
+// Affinity entries as the API names them.
+#pragma once
+
+#include "control/rpc/gateway.hpp"
+#include "dataplane/worker/inspect.hpp"
+
+namespace penstock::gateway {
+
+[[nodiscard]] bool matches(const rpc::AffinityFilter& filter, const worker::AffinityView& view) noexcept;
+[[nodiscard]] v1::AffinityEntry to_proto(const worker::AffinityView& view);
+
+}  // namespace penstock::gateway

@@ -1,0 +1,343 @@
+#include "dataplane/lb/affinity.hpp"
+
+#include <bit>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "dataplane/base/bytes.hpp"
+#include "dataplane/base/limits.hpp"
+
+namespace penstock::lb {
+namespace {
+
+using Bucket = detail::AffinityBucket;
+
+// Of one flow at one bucket. Each failure is another flow's success, three of which every other worker may have at once.
+constexpr uint32_t kTries = 3 * limits::kWorkersMax;
+// A reader that lists: a bucket changes now and then, not all the time.
+constexpr uint32_t kCopyTries = 64;
+
+// A bucket's state.
+constexpr uint64_t live_bit(uint32_t slot) noexcept {
+    return uint64_t{1} << slot;
+}
+constexpr uint64_t claimed_bit(uint32_t slot) noexcept {
+    return uint64_t{1} << (Bucket::kSlots + slot);
+}
+constexpr uint64_t kLive = live_bit(Bucket::kSlots) - 1;
+constexpr uint64_t kVersionOne = uint64_t{1} << (2 * Bucket::kSlots);
+
+// A slot's value: tentative:1 | stay:11 | backend:20 | time:32.
+constexpr unsigned kBackendShift = 32, kStayShift = 52;
+constexpr uint64_t kTentative = uint64_t{1} << 63;
+constexpr uint64_t kBackendMask = limits::kBackendsMax - 1;
+// An entry that has ended: no backend has its stay. The rest is of the client's hash, so that no other client's is taken for it.
+constexpr uint64_t kNothing = uint64_t{0x7ff} << kStayShift;
+constexpr bool is_nothing(uint64_t value) noexcept {
+    return (value & kNothing) == kNothing;
+}
+constexpr uint64_t nothing_of(uint64_t hash) noexcept {
+    return kNothing | hash >> (64 - kStayShift);
+}
+static_assert(limits::kBackendsMax <= 1U << (kStayShift - kBackendShift) && std::has_single_bit(limits::kBackendsMax));
+static_assert(Backend::kStays < 1U << (63 - kStayShift));
+
+constexpr uint64_t tentative(const Backend& backend, CoarseTime now) noexcept {
+    return kTentative | uint64_t{backend.stay} << kStayShift | uint64_t{backend.id.value} << kBackendShift | now.value;
+}
+constexpr BackendId backend_of(uint64_t value) noexcept {
+    return {static_cast<uint32_t>(value >> kBackendShift & kBackendMask)};
+}
+constexpr uint16_t stay_of(uint64_t value) noexcept {
+    return static_cast<uint16_t>(value >> kStayShift & 0x7ff);
+}
+constexpr CoarseTime time_of(uint64_t value) noexcept {
+    return {static_cast<uint32_t>(value)};
+}
+constexpr bool names_same_backend(uint64_t a, uint64_t b) noexcept {
+    return ((a ^ b) & ~kTentative) >> kBackendShift == 0;
+}
+
+// Another core's counter may be a little ahead, never a minute (2 x 10^3 units); what seems to be from the future is from years ago.
+constexpr int32_t kAheadMax = 2'000;
+bool holds(uint64_t value, CoarseTime now, int32_t limit) noexcept {
+    const int32_t age = units_between(time_of(value), now);
+    return !is_nothing(value) && age < limit && age > -kAheadMax;
+}
+
+// Where in the set the value's backend is; kNone unless the client still has a claim to it.
+uint32_t honoured_position(uint64_t value, const AffinityTable::Question& question) noexcept {
+    if (!holds(value, question.now, question.limit)) {
+        return BackendPositions::kNone;
+    }
+    const uint32_t position = question.set.positions.find(backend_of(value));
+    return position != BackendPositions::kNone && question.set.usable[position].stay == stay_of(value) ? position : BackendPositions::kNone;
+}
+
+}  // namespace
+
+size_t AffinityTable::memory_needed(uint32_t entries) noexcept {
+    return (size_t{entries} + Bucket::kSlots - 1) / Bucket::kSlots * sizeof(Bucket);
+}
+
+Result<AffinityTable> AffinityTable::create(std::span<std::byte> memory, uint32_t entries, const HashKey& secret) {
+    const size_t needed = memory_needed(entries);
+    if (needed == 0 || memory.size() < needed || reinterpret_cast<uintptr_t>(memory.data()) % kCacheLine != 0) {
+        return fail(Errc::InvalidArgument, "an affinity table of " + std::to_string(entries) + " entries does not fit " +
+                                               std::to_string(memory.size()) + " bytes that begin on a cache line");
+    }
+    AffinityTable table;
+    table.buckets_ = {reinterpret_cast<Bucket*>(memory.data()), needed / sizeof(Bucket)};
+    table.mix_ = KeyedMix(secret);
+    std::uninitialized_value_construct(table.buckets_.begin(), table.buckets_.end());
+    return table;
+}
+
+AffinityTable::Hashed AffinityTable::hashed(const AffinityKey& key) const noexcept {
+    Hashed out{.bucket = nullptr,
+               .client = {load<uint64_t>(key.client.bytes().data()), load<uint64_t>(key.client.bytes().data() + 8)},
+               .owner = uint64_t{key.service.value} << 32 | key.epoch,
+               .nothing = 0,
+               .tag = 0};
+    const uint64_t hash = mix_.of(out.client[0], out.client[1], out.owner, 0, 0);
+    out.nothing = nothing_of(hash);
+    out.tag = static_cast<uint8_t>(hash);
+    out.bucket = &buckets_[static_cast<size_t>((static_cast<unsigned __int128>(hash) * buckets_.size()) >> 64)];
+    return out;
+}
+
+// What it finds, or that it finds nothing, is true only of a bucket whose state is `state` afterwards, too.
+AffinityTable::Sight AffinityTable::scan(const Hashed& at, uint64_t state) noexcept {
+    for (uint64_t live = state & kLive; live != 0; live &= live - 1) {
+        const auto slot = static_cast<uint32_t>(std::countr_zero(live));
+        if (at.bucket->tags[slot].load(std::memory_order_acquire) != at.tag) {
+            continue;
+        }
+        const detail::AffinitySlot& entry = at.bucket->slots[slot];
+        if (entry.owner.load(std::memory_order_acquire) == at.owner && entry.client[0].load(std::memory_order_acquire) == at.client[0] &&
+            entry.client[1].load(std::memory_order_acquire) == at.client[1]) {
+            return {slot, entry.value.load(std::memory_order_acquire)};
+        }
+    }
+    return {};
+}
+
+// A free slot, else the live one of the oldest time; kNone where all are claimed. Of our own service port we know who has expired; entries
+// of others that have are removed by who sweeps (control/gateway/affinity_sweeper.hpp), so that they keep nobody out for long.
+uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question& question) noexcept {
+    uint32_t oldest = Answer::kNone;
+    int32_t oldest_age = std::numeric_limits<int32_t>::min();
+    for (uint32_t slot = 0; slot < Bucket::kSlots; ++slot) {
+        if ((state & claimed_bit(slot)) != 0) {
+            continue;
+        }
+        if ((state & live_bit(slot)) == 0) {
+            return slot;
+        }
+        const uint64_t value = at.bucket->slots[slot].value.load(std::memory_order_relaxed);
+        const bool is_ours = at.bucket->slots[slot].owner.load(std::memory_order_relaxed) == at.owner;
+        const bool is_dead = is_nothing(value) || (is_ours && !holds(value, question.now, question.limit));
+        const int32_t age = is_dead ? std::numeric_limits<int32_t>::max() : units_between(time_of(value), question.now);
+        if (oldest == Answer::kNone || age > oldest_age) {
+            oldest = slot;
+            oldest_age = age;
+        }
+    }
+    return oldest;
+}
+
+AffinityTable::Answer AffinityTable::find(const Question& question) const noexcept {
+    if (buckets_.empty()) {
+        return {};
+    }
+    const Hashed at = hashed(question.key);
+    for (uint32_t tries = 0; tries < kTries; ++tries) {
+        // Acquires what the publishers of the live slots wrote.
+        const uint64_t state = at.bucket->state.load(std::memory_order_acquire);
+        const Sight seen = scan(at, state);
+        if (seen.slot == Answer::kNone) {
+            return {};  // a wrong one is put right by agree()
+        }
+        if (at.bucket->state.load(std::memory_order_acquire) == state) {
+            const uint32_t position = honoured_position(seen.value, question);
+            return {position, {&at.bucket->slots[seen.slot].value, seen.value, seen.value, at.nothing}, false};
+        }
+    }
+    return {};
+}
+
+AffinityTable::Answer AffinityTable::agree(const Question& question, uint32_t wanted) noexcept {
+    if (buckets_.empty()) {
+        return {wanted, {}, false};
+    }
+    const Hashed at = hashed(question.key);
+    std::atomic<uint64_t>& state = at.bucket->state;
+    const uint64_t value = tentative(question.set.usable[wanted], question.now);
+    uint32_t held = Answer::kNone;
+    uint64_t before = at.nothing;
+    bool evicted = false;
+    const auto give_back = [&] {
+        if (held != Answer::kNone) {
+            state.fetch_and(~claimed_bit(held), std::memory_order_acq_rel);
+        }
+    };
+    for (uint32_t tries = 0; tries < kTries; ++tries) {
+        uint64_t now = state.load(std::memory_order_acquire);
+        const Sight seen = scan(at, now);
+        if (seen.slot != Answer::kNone) {
+            if (state.load(std::memory_order_acquire) != now) {
+                continue;
+            }
+            const uint32_t position = honoured_position(seen.value, question);
+            if (position != Answer::kNone) {
+                give_back();
+                return {position, {&at.bucket->slots[seen.slot].value, seen.value, seen.value, at.nothing}, evicted};
+            }
+        }
+        if (held != Answer::kNone) {
+            // An entry that no longer holds gives way to ours in the same step: the key is live once, before and after.
+            const uint64_t ends = seen.slot == Answer::kNone ? 0 : live_bit(seen.slot);
+            const uint64_t next = ((now & ~(claimed_bit(held) | ends)) | live_bit(held)) + kVersionOne;
+            if (state.compare_exchange_strong(now, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+                return {wanted, {&at.bucket->slots[held].value, value, ends == 0 ? before : seen.value, at.nothing}, evicted};
+            }
+            continue;
+        }
+        const uint32_t slot = seen.slot != Answer::kNone ? seen.slot : victim(at, now, question);
+        if (slot == Answer::kNone) {
+            break;
+        }
+        const bool was_live = (now & live_bit(slot)) != 0;
+        const uint64_t next = ((now & ~live_bit(slot)) | claimed_bit(slot)) + kVersionOne;
+        if (!state.compare_exchange_strong(now, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+            continue;
+        }
+        held = slot;
+        detail::AffinitySlot& entry = at.bucket->slots[slot];
+        if (was_live) {
+            const uint64_t former = entry.value.load(std::memory_order_relaxed);
+            const bool is_ours = entry.owner.load(std::memory_order_relaxed) == at.owner;
+            if (seen.slot != Answer::kNone) {
+                before = former;
+            } else {
+                evicted = !is_nothing(former) && !(is_ours && !holds(former, question.now, question.limit));
+            }
+        }
+        // Release: who reads one of these sees the claim.
+        at.bucket->tags[slot].store(at.tag, std::memory_order_release);
+        entry.owner.store(at.owner, std::memory_order_release);
+        entry.client[0].store(at.client[0], std::memory_order_release);
+        entry.client[1].store(at.client[1], std::memory_order_release);
+        entry.value.store(value, std::memory_order_release);
+    }
+    give_back();
+    return {wanted, {}, evicted};
+}
+
+void AffinityTable::confirm(const Pin& pin, CoarseTime now) noexcept {
+    if (pin.value == nullptr) {
+        return;
+    }
+    const uint64_t fresh = (pin.word & ~(kTentative | uint64_t{UINT32_MAX})) | now.value;
+    uint64_t present = pin.value->load(std::memory_order_relaxed);
+    // Once more where another flow of the client was quicker: it may have withdrawn what ours stands on.
+    for (int tries = 0; tries < 2; ++tries) {
+        const bool is_ours = names_same_backend(present, fresh);
+        if ((!is_ours && present != pin.nothing) || (is_ours && (present & kTentative) == 0 && units_between(time_of(present), now) <= 0)) {
+            return;
+        }
+        // Relaxed: the word stands for itself.
+        if (pin.value->compare_exchange_strong(present, fresh, std::memory_order_relaxed)) {
+            return;
+        }
+    }
+}
+
+void AffinityTable::withdraw(const Pin& pin) noexcept {
+    if (pin.value != nullptr && pin.before != pin.word) {
+        uint64_t expected = pin.word;
+        pin.value->compare_exchange_strong(expected, pin.before, std::memory_order_relaxed);
+    }
+}
+
+uint32_t AffinityTable::size() const noexcept {
+    uint64_t entries = 0;
+    for (const Bucket& bucket : buckets_) {
+        entries += static_cast<uint32_t>(std::popcount(bucket.state.load(std::memory_order_relaxed) & kLive));
+    }
+    return static_cast<uint32_t>(entries);
+}
+
+bool AffinityTable::copy(const Bucket& bucket, uint64_t& state, std::array<AffinityEntry, Bucket::kSlots>& entries) noexcept {
+    for (uint32_t tries = 0; tries < kCopyTries; ++tries) {
+        state = bucket.state.load(std::memory_order_acquire);
+        for (uint64_t live = state & kLive; live != 0; live &= live - 1) {
+            const auto slot = static_cast<uint32_t>(std::countr_zero(live));
+            const detail::AffinitySlot& from = bucket.slots[slot];
+            const uint64_t owner = from.owner.load(std::memory_order_acquire);
+            const uint64_t words[2] = {from.client[0].load(std::memory_order_acquire), from.client[1].load(std::memory_order_acquire)};
+            const uint64_t value = from.value.load(std::memory_order_acquire);
+            entries[slot] = {.key = {.service = {static_cast<uint32_t>(owner >> 32)},
+                                     .epoch = static_cast<uint32_t>(owner),
+                                     .client = IpAddr::v6(std::bit_cast<std::array<uint8_t, 16>>(words))},
+                             .backend = is_nothing(value) ? BackendId{} : backend_of(value),
+                             .stay = stay_of(value),
+                             .refreshed = time_of(value)};
+        }
+        if (bucket.state.load(std::memory_order_acquire) == state) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void AffinityTable::for_each(const std::function<bool(const AffinityEntry&)>& visit) const {
+    std::array<AffinityEntry, Bucket::kSlots> entries;
+    for (const Bucket& bucket : buckets_) {
+        uint64_t state = 0;
+        if ((bucket.state.load(std::memory_order_relaxed) & kLive) == 0 || !copy(bucket, state, entries)) {
+            continue;
+        }
+        for (uint64_t live = state & kLive; live != 0; live &= live - 1) {
+            const AffinityEntry& entry = entries[static_cast<size_t>(std::countr_zero(live))];
+            if (entry.backend.is_set() && !visit(entry)) {
+                return;
+            }
+        }
+    }
+}
+
+uint32_t AffinityTable::remove_if(uint32_t first, uint32_t count, const std::function<bool(const AffinityEntry&)>& is_dead) {
+    std::array<AffinityEntry, Bucket::kSlots> entries;
+    uint32_t removed = 0;
+    for (Bucket& bucket : buckets_.subspan(first, count)) {
+        for (uint32_t tries = 0; tries < kCopyTries; ++tries) {
+            uint64_t state = bucket.state.load(std::memory_order_relaxed);
+            if ((state & kLive) == 0 || !copy(bucket, state, entries)) {
+                break;
+            }
+            uint64_t ends = 0;
+            uint32_t named = 0;
+            for (uint64_t live = state & kLive; live != 0; live &= live - 1) {
+                const auto slot = static_cast<uint32_t>(std::countr_zero(live));
+                const bool has_ended = !entries[slot].backend.is_set();
+                if (has_ended || is_dead(entries[slot])) {
+                    ends |= live_bit(slot);
+                    named += has_ended ? 0 : 1;
+                }
+            }
+            if (ends == 0) {
+                break;
+            }
+            if (bucket.state.compare_exchange_strong(state, (state & ~ends) + kVersionOne, std::memory_order_acq_rel,
+                                                     std::memory_order_relaxed)) {
+                removed += named;
+                break;
+            }
+        }
+    }
+    return removed;
+}
+
+}  // namespace penstock::lb

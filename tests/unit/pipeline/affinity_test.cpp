@@ -1,0 +1,374 @@
+// Session affinity through the real stages: what a client's new flows get, with whatever worker, frontend and port they come by.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dataplane/packet/parse.hpp"
+
+#include "tests/support/packet_builder.hpp"
+#include "tests/support/virtual_gateway.hpp"
+
+namespace penstock::test {
+namespace {
+
+using stats::Counter;
+
+const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
+const IpAddr kVip6 = *IpAddr::parse("2001:db8:80::10");
+constexpr L4Port kNodePort = 30'080;
+
+TestService sticky() {
+    return {.frontends = {{kVip, 80}, {kVip6, 80}}, .node_ports = {kNodePort}, .backends = {11, 12, 13, 14}, .affinity_timeout_s = 100};
+}
+
+// Sends first packets of new flows and says where they come out. Each flow has a source port of its own.
+class Clients {
+ public:
+    explicit Clients(VirtualGateway& gateway) : gateway_(gateway) {}
+
+    Outcome open(const std::string& client, const IpAddr& frontend = kVip, L4Port port = 80, Protocol protocol = Protocol::Tcp,
+                 uint8_t worker = 0) {
+        PacketBuilder packet = eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string());
+        frontend.is_v4() ? packet.ipv4(client, frontend.to_string()) : packet.ipv6(client, frontend.to_string());
+        protocol == Protocol::Tcp ? packet.tcp(next_port_++, port, "S") : packet.udp(next_port_++, port);
+        return gateway_.send(packet.build(), kUp, {worker});
+    }
+    // The last byte of the backend's address; 0 where the packet was not sent on.
+    uint8_t backend(const std::string& client, const IpAddr& frontend = kVip, L4Port port = 80, Protocol protocol = Protocol::Tcp,
+                    uint8_t worker = 0) {
+        const Outcome outcome = open(client, frontend, port, protocol, worker);
+        return outcome.verdict == Verdict::Transmit ? destination_of(outcome.frame) : 0;
+    }
+    static uint8_t destination_of(std::vector<uint8_t> frame) { return frame[12] == 0x08 ? frame[33] : frame[53]; }
+
+ private:
+    VirtualGateway& gateway_;
+    uint16_t next_port_ = 1'024;
+};
+
+TEST(Affinity, EveryFlowOfAClientGetsOneBackend_AFF001) {
+    VirtualGateway gateway;
+    gateway.publish({sticky()});
+    Clients clients(gateway);
+    std::set<uint8_t> chosen;
+    for (int i = 0; i < 8; ++i) {
+        const std::string client = "198.51.100." + std::to_string(1 + i);
+        const uint8_t first = clients.backend(client);
+        chosen.insert(first);
+        EXPECT_EQ(clients.backend(client), first) << "another source port";
+        EXPECT_EQ(clients.backend(client, kUpAddress, kNodePort), first) << "by NodePort";
+        EXPECT_EQ(clients.backend(client), first);
+    }
+    EXPECT_EQ(chosen, (std::set<uint8_t>{11, 12, 13, 14})) << "rr turns for each new client, and only for those";
+    EXPECT_EQ(gateway.count(Counter::AffinityMisses), 8u);
+    EXPECT_EQ(gateway.count(Counter::AffinityHits), 24u);
+}
+
+TEST(Affinity, ServicesWithoutItAreScheduledAsEver_AFF001) {
+    VirtualGateway gateway;
+    TestService plain = sticky();
+    plain.affinity_timeout_s = 0;
+    gateway.publish({plain});
+    Clients clients(gateway);
+    std::set<uint8_t> chosen;
+    for (int i = 0; i < 4; ++i) {
+        chosen.insert(clients.backend("198.51.100.1"));
+    }
+    EXPECT_EQ(chosen.size(), 4u);
+    EXPECT_EQ(gateway.affinity().size(), 0u);
+    EXPECT_EQ(gateway.count(Counter::AffinityMisses), 0u);
+}
+
+TEST(Affinity, PortsOfAServiceArePinnedApart_AFF002) {
+    VirtualGateway gateway;
+    TestService https = sticky();
+    https.name = "web-https";  // another service port: an id of its own, as compile() gives it
+    https.frontends = {{kVip, 443}};
+    https.node_ports = {};
+    gateway.publish({sticky(), https});
+    Clients clients(gateway);
+    // rr is forced to differ: the second port's rotation is moved until it stands elsewhere.
+    const uint8_t http_backend = clients.backend("198.51.100.1");
+    int guard = 0;
+    for (uint8_t next = clients.backend("203.0.113.0", kVip, 443); (next == 14 ? 11 : next + 1) == http_backend && guard < 8; ++guard) {
+        next = clients.backend("203.0.113." + std::to_string(1 + guard), kVip, 443);
+    }
+    const uint8_t https_backend = clients.backend("198.51.100.1", kVip, 443);
+    EXPECT_NE(https_backend, http_backend);
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(clients.backend("198.51.100.1"), http_backend);
+        EXPECT_EQ(clients.backend("198.51.100.1", kVip, 443), https_backend);
+    }
+}
+
+// To within a second: the coarse clock's unit is a sixteenth.
+TEST(Affinity, TheTimerRestartsAtEachNewFlowAndEndsOnTime_AFF004) {
+    VirtualGateway gateway;
+    gateway.publish({sticky()});
+    Clients clients(gateway);
+    const uint8_t first = clients.backend("198.51.100.1");
+    for (int i = 0; i < 5; ++i) {
+        gateway.advance_seconds(99);
+        EXPECT_EQ(clients.backend("198.51.100.1"), first) << "99 s after the last new flow";
+    }
+    gateway.advance_seconds(101);
+    EXPECT_NE(clients.backend("198.51.100.1"), first) << "expired: rr's next";
+    EXPECT_EQ(gateway.count(Counter::AffinityMisses), 2u);
+}
+
+TEST(Affinity, PacketsOfALongFlowDoNotKeepTheEntry_AFF004) {
+    VirtualGateway gateway;
+    TestService service = sticky();
+    service.protocol = Protocol::Udp;
+    gateway.publish({service});
+    Clients clients(gateway);
+    const auto datagram =
+        eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("198.51.100.1", "80.11.12.10").udp(50'000, 80).build();
+    const uint8_t first = Clients::destination_of(gateway.send(datagram).frame);
+    for (int i = 0; i < 11; ++i) {
+        gateway.advance_seconds(10);
+        EXPECT_EQ(Clients::destination_of(gateway.send(datagram).frame), first) << "the flow stays where it is";
+    }
+    EXPECT_NE(clients.backend("198.51.100.1", kVip, 80, Protocol::Udp), first) << "110 s after its first packet the next flow moves";
+    EXPECT_EQ(Clients::destination_of(gateway.send(datagram).frame), first);
+}
+
+TEST(Affinity, AGoneEndpointGivesWayAndHasNoClaimWhenItIsBack_AFF005) {
+    VirtualGateway gateway;
+    gateway.publish({sticky()});
+    Clients clients(gateway);
+    const uint8_t seen = clients.backend("198.51.100.1");
+    const uint8_t unseen = clients.backend("198.51.100.2");
+    TestService without = sticky();
+    std::erase_if(without.backends, [&](uint8_t host) { return host == seen || host == unseen; });
+    gateway.publish({without});
+    const uint8_t moved = clients.backend("198.51.100.1");
+    EXPECT_NE(moved, seen);
+    gateway.publish({sticky()});
+    EXPECT_EQ(clients.backend("198.51.100.1"), moved) << "overwritten: the old endpoint has lost it";
+    // The second client was away all the while. Its entry ended with the endpoint: what it gets is a choice, not a claim.
+    const uint64_t misses = gateway.count(Counter::AffinityMisses);
+    EXPECT_NE(clients.backend("198.51.100.2"), 0);
+    EXPECT_EQ(gateway.count(Counter::AffinityMisses), misses + 1);
+}
+
+TEST(Affinity, AnEndpointOfAnotherNodeIsNotHonouredOnALocalFrontend_AFF006) {
+    VirtualGateway gateway;
+    TestService service = sticky();
+    service.backends = {11};
+    service.local_frontends = {{IpAddr::v4(80, 11, 12, 11), 80}};
+    service.local_backends = {12};
+    gateway.publish({service});
+    Clients clients(gateway);
+    EXPECT_EQ(clients.backend("198.51.100.1"), 11);
+    EXPECT_EQ(clients.backend("198.51.100.1", IpAddr::v4(80, 11, 12, 11)), 12) << "the set of the frontend's policy comes first";
+    service.backends = {11, 12};
+    gateway.publish({service});
+    EXPECT_EQ(clients.backend("198.51.100.1"), 12) << "overwritten, and usable here as well";
+}
+
+TEST(Affinity, SwitchedOffItForgetsAndSwitchedOnItStartsEmpty_AFF007) {
+    VirtualGateway gateway;
+    TestService service = sticky();
+    gateway.publish({service});
+    Clients clients(gateway);
+    const uint8_t first = clients.backend("198.51.100.1");
+    TestService off = sticky();
+    off.affinity_timeout_s = 0;
+    gateway.publish({off});
+    std::set<uint8_t> chosen;
+    for (int i = 0; i < 4; ++i) {
+        chosen.insert(clients.backend("198.51.100.1"));
+    }
+    EXPECT_EQ(chosen.size(), 4u) << "scheduled as ever";
+    service.affinity_epoch = 2;
+    gateway.publish({service});
+    const uint64_t misses = gateway.count(Counter::AffinityMisses);
+    clients.backend("198.51.100.1");
+    EXPECT_EQ(gateway.count(Counter::AffinityMisses), misses + 1) << "not pinned to " << int{first};
+}
+
+TEST(Affinity, AChangedTimeoutCountsFromTheLastRefresh_AFF008) {
+    VirtualGateway gateway;
+    gateway.publish({sticky()});
+    Clients clients(gateway);
+    const uint8_t first = clients.backend("198.51.100.1");
+    const uint8_t other = clients.backend("198.51.100.2");
+    gateway.advance_seconds(60);
+    TestService longer = sticky();
+    longer.affinity_timeout_s = 200;
+    gateway.publish({longer});
+    gateway.advance_seconds(120);
+    EXPECT_EQ(clients.backend("198.51.100.1"), first) << "180 s under 200 s";
+    TestService shorter = sticky();
+    shorter.affinity_timeout_s = 50;
+    gateway.publish({shorter});
+    EXPECT_EQ(clients.backend("198.51.100.1"), first) << "refreshed just now";
+    EXPECT_NE(clients.backend("198.51.100.2"), other) << "180 s ago: expired by the change";
+}
+
+struct Wire {
+    const char* name;
+    Protocol protocol;
+    const IpAddr& frontend;
+    const char* client;
+};
+const Wire kWires[] = {{"TCP over IPv4", Protocol::Tcp, kVip, "198.51.100.1"},
+                       {"UDP over IPv4", Protocol::Udp, kVip, "198.51.100.1"},
+                       {"TCP over IPv6", Protocol::Tcp, kVip6, "2001:db8:1::1"},
+                       {"UDP over IPv6", Protocol::Udp, kVip6, "2001:db8:1::1"}};
+
+TEST(Affinity, TwoWorkersAgreeOverEachProtocolAndFamily_AFF009) {
+    for (const Wire& wire : kWires) {
+        VirtualGateway gateway(VirtualGateway::Options{.workers = 2, .flow_stays_on_queue = true});
+        TestService service = sticky();
+        service.protocol = wire.protocol;
+        gateway.publish({service});
+        Clients clients(gateway);
+        const uint8_t first = clients.backend(wire.client, wire.frontend, 80, wire.protocol, 0);
+        ASSERT_NE(first, 0) << wire.name;
+        for (uint8_t i = 0; i < 8; ++i) {
+            EXPECT_EQ(clients.backend(wire.client, wire.frontend, 80, wire.protocol, i % 2), first) << wire.name;
+        }
+        EXPECT_GT(gateway.worker(0).connections.size(), 0u) << "both workers had flows";
+        EXPECT_GT(gateway.worker(1).connections.size(), 0u);
+    }
+}
+
+TEST(Affinity, IPv6ClientsDifferInEachOfTheir128Bits_AFF009) {
+    VirtualGateway gateway;
+    TestService service = sticky();
+    gateway.publish({service});
+    Clients clients(gateway);
+    const IpAddr base = *IpAddr::parse("2001:db8:1::1");
+    clients.backend(base.to_string(), kVip6);
+    uint64_t others = 0;
+    for (size_t byte = 1; byte < 16; ++byte) {
+        std::array<uint8_t, 16> bytes = base.bytes();
+        bytes[byte] ^= 0x40;
+        EXPECT_NE(clients.backend(IpAddr::v6(bytes).to_string(), kVip6), 0);
+        ++others;
+    }
+    EXPECT_EQ(gateway.count(Counter::AffinityMisses), 1 + others);
+}
+
+TEST(Affinity, AFullTableEvictsTheOldestAndForwardsOn_AFF010) {
+    VirtualGateway gateway(VirtualGateway::Options{.affinity_entries = 7});  // one bucket: no luck of the hash
+    gateway.publish({sticky()});
+    Clients clients(gateway);
+    std::map<std::string, uint8_t> pinned;
+    for (int i = 0; i < 7; ++i) {
+        const std::string client = "198.51.100." + std::to_string(i);
+        pinned[client] = clients.backend(client);
+        gateway.advance_seconds(1);
+    }
+    EXPECT_EQ(gateway.count(Counter::AffinityEvictions), 0u);
+    EXPECT_EQ(clients.backend("198.51.100.0"), pinned["198.51.100.0"]) << "the youngest now; .1 is the oldest";
+    gateway.advance_seconds(1);
+    EXPECT_NE(clients.backend("203.0.113.1"), 0) << "an eighth client is served";
+    EXPECT_EQ(gateway.count(Counter::AffinityEvictions), 1u);
+    for (const auto& [client, backend] : pinned) {
+        if (client != "198.51.100.1") {
+            EXPECT_EQ(clients.backend(client), backend) << client;
+        }
+    }
+    EXPECT_EQ(gateway.count(Counter::AffinityEvictions), 1u);
+}
+
+TEST(Affinity, AFloodOfForgedSourcesIsForwardedAndCounted_AFF010) {
+    VirtualGateway gateway(VirtualGateway::Options{.connections = 16'384, .affinity_entries = 70});
+    gateway.publish({sticky()});
+    Clients clients(gateway);
+    for (int i = 0; i < 5'000; ++i) {
+        ASSERT_NE(clients.backend("10." + std::to_string(i / 65'536) + "." + std::to_string(i / 256 % 256) + "." + std::to_string(i % 256)),
+                  0);
+    }
+    EXPECT_LE(gateway.affinity().size(), 70u);
+    EXPECT_EQ(gateway.count(Counter::AffinityEvictions), 5'000u - gateway.affinity().size());
+    const uint8_t real = clients.backend("198.51.100.1");
+    EXPECT_EQ(clients.backend("198.51.100.1"), real);
+}
+
+TEST(Affinity, AnAddedEndpointLeavesClientsWhereTheyAre_AFF011) {
+    VirtualGateway gateway;
+    gateway.publish({sticky()});
+    Clients clients(gateway);
+    std::map<std::string, uint8_t> pinned;
+    for (int i = 0; i < 16; ++i) {
+        const std::string client = "198.51.100." + std::to_string(i);
+        pinned[client] = clients.backend(client);
+    }
+    TestService more = sticky();
+    more.backends = {11, 12, 13, 14, 15, 16};
+    TestService unrelated{.name = "other", .frontends = {{kVip, 9'000}}, .backends = {20}};
+    gateway.publish({unrelated, more});
+    for (const auto& [client, backend] : pinned) {
+        EXPECT_EQ(clients.backend(client), backend) << client;
+    }
+}
+
+// A flow that could not be opened says nothing about where its client should go.
+TEST(Affinity, ARefusedFlowLeavesNoEntryAndRefreshesNone_AFF004) {
+    VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {2'000, 2'001}});
+    TestService service = sticky();
+    service.backends = {11};
+    gateway.publish({service});
+    Clients clients(gateway);
+    EXPECT_EQ(clients.backend("198.51.100.1"), 11);
+    gateway.advance_seconds(50);
+    EXPECT_EQ(clients.backend("198.51.100.2"), 11);
+    EXPECT_EQ(clients.open("198.51.100.3").reason, DropReason::SnatPortsExhausted);
+    EXPECT_EQ(clients.open("198.51.100.1").reason, DropReason::SnatPortsExhausted);
+    std::map<std::string, CoarseTime> entries;
+    gateway.affinity().for_each([&](const lb::AffinityEntry& entry) {
+        entries[entry.key.client.to_string()] = entry.refreshed;
+        return true;
+    });
+    EXPECT_FALSE(entries.contains("198.51.100.3"));
+    ASSERT_TRUE(entries.contains("198.51.100.1") && entries.contains("198.51.100.2"));
+    EXPECT_GT(units_between(entries["198.51.100.1"], entries["198.51.100.2"]), 0) << "50 s apart: the refused flow refreshed nothing";
+}
+
+// Its first flow on the Local frontend fails, so the client keeps what it had on the other one.
+TEST(Affinity, ARefusedMoveBringsTheFormerEntryBack_AFF005) {
+    VirtualGateway gateway(VirtualGateway::Options{.snat_ports = {2'000, 2'000}});
+    TestService service = sticky();
+    service.backends = {11};
+    service.local_frontends = {{IpAddr::v4(80, 11, 12, 11), 80}};
+    service.local_backends = {12};
+    gateway.publish({service});
+    Clients clients(gateway);
+    EXPECT_EQ(clients.backend("198.51.100.2", IpAddr::v4(80, 11, 12, 11)), 12) << "takes the only port towards .12";
+    EXPECT_EQ(clients.backend("198.51.100.1"), 11);
+    EXPECT_EQ(clients.open("198.51.100.1", IpAddr::v4(80, 11, 12, 11)).reason, DropReason::SnatPortsExhausted);
+    const uint64_t hits = gateway.count(Counter::AffinityHits);
+    EXPECT_EQ(clients.open("198.51.100.1").reason, DropReason::SnatPortsExhausted) << "goes to .11, whose port is taken";
+    EXPECT_EQ(gateway.count(Counter::AffinityHits), hits + 1);
+}
+
+TEST(Affinity, TwoFlowsOfAClientInOneBurstGetOneBackend_AFF009) {
+    VirtualGateway gateway;
+    gateway.publish({sticky()});
+    std::vector<std::vector<uint8_t>> frames;
+    for (uint16_t i = 0; i < 32; ++i) {
+        frames.push_back(eth()
+                             .from_mac(kClientMac.to_string())
+                             .to_mac(kUpMac.to_string())
+                             .ipv4("198.51.100.1", "80.11.12.10")
+                             .tcp(static_cast<uint16_t>(40'000 + i), 80, "S")
+                             .build());
+    }
+    std::set<uint8_t> chosen;
+    for (const Outcome& outcome : gateway.send_burst(frames)) {
+        ASSERT_EQ(outcome.verdict, Verdict::Transmit);
+        chosen.insert(Clients::destination_of(outcome.frame));
+    }
+    EXPECT_EQ(chosen.size(), 1u);
+    EXPECT_EQ(gateway.affinity().size(), 1u);
+}
+
+}  // namespace
+}  // namespace penstock::test
