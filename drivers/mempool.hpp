@@ -1,5 +1,5 @@
 // Packet buffers: one pool for each NUMA socket that has a port or a worker. Every mbuf of the product comes from here, frames from Linux
-// and answers that a worker originates included.
+// and answers that a worker makes of what it received included; the segments that it makes up have a small pool of their own (WorkerSet).
 #pragma once
 
 #include <cstdint>
