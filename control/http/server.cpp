@@ -61,9 +61,10 @@ Response answer_to(const Routes& routes, std::string_view method, std::string_vi
     if (method != "GET" && method != "HEAD") {
         return {.status = 405, .body = "only GET and HEAD\n"};
     }
-    const auto route = routes.find(path);
-    if (route != routes.end()) {
-        return route->second();
+    for (const std::string_view known : {path, std::string_view(kAnyPath)}) {
+        if (const auto route = routes.find(known); route != routes.end()) {
+            return route->second();
+        }
     }
     Response missing{.status = 404, .body = "there are:\n"};
     for (const auto& [known, ignored] : routes) {
@@ -77,10 +78,14 @@ int handle(mg_connection* connection) {
     const auto& routes = *static_cast<const Routes*>(request->user_data);
     const Response response =
         answer_to(routes, request->request_method, request->local_uri == nullptr ? std::string_view() : request->local_uri);
+    std::string headers;
+    for (const auto& [name, value] : response.headers) {
+        headers += name + ": " + value + "\r\n";
+    }
     mg_printf(connection,
               "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-              "Connection: close\r\n\r\n",
-              response.status, phrase(response.status), response.content_type.c_str(), response.body.size());
+              "%sConnection: close\r\n\r\n",
+              response.status, phrase(response.status), response.content_type.c_str(), response.body.size(), headers.c_str());
     if (std::string_view(request->request_method) != "HEAD") {
         mg_write(connection, response.body.data(), response.body.size());
     }
@@ -112,22 +117,27 @@ Status check_address(const std::string& address) {
     return parsed ? Status() : std::unexpected(parsed.error());
 }
 
-Result<std::unique_ptr<Server>> Server::start(const std::string& address, Routes routes) {
+Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& addresses, Routes routes, int thread_count) {
     static std::once_flag once;
     std::call_once(once, [] { mg_init_library(0); });
-    const auto parsed = parse_address(address);
-    if (!parsed) {
-        return std::unexpected(parsed.error());
-    }
     auto impl = std::make_unique<Impl>();
     impl->routes = std::move(routes);
-    impl->host = parsed->host.to_string();
-
-    const std::string threads = std::to_string(kThreads);
+    std::string listen;  // as civetweb reads it
+    for (const std::string& address : addresses) {
+        const auto parsed = parse_address(address);
+        if (!parsed) {
+            return std::unexpected(parsed.error());
+        }
+        if (listen.empty()) {
+            impl->host = parsed->host.to_string();
+        }
+        listen += (listen.empty() ? "" : ",") + address;
+    }
+    const std::string threads = std::to_string(thread_count);
     const std::string request_bytes = std::to_string(kRequestBytesMax);
     const std::string timeout = std::to_string(kRequestTimeoutMs);
     const std::array<const char*, 15> options{"listening_ports",
-                                              address.c_str(),
+                                              listen.c_str(),
                                               "num_threads",
                                               threads.c_str(),
                                               "max_request_size",
@@ -152,7 +162,7 @@ Result<std::unique_ptr<Server>> Server::start(const std::string& address, Routes
     impl->context = mg_start2(&init, &error);
     if (impl->context == nullptr) {
         return fail(Errc::Unavailable,
-                    "HTTP cannot listen on " + address + " (is it in use?)" + (text[0] == '\0' ? "" : ": " + std::string(text.data())));
+                    "HTTP cannot listen on " + listen + " (is it in use?)" + (text[0] == '\0' ? "" : ": " + std::string(text.data())));
     }
     mg_server_port bound{};
     mg_get_server_ports(impl->context, 1, &bound);

@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "dataplane/base/result.hpp"
 
@@ -16,11 +18,13 @@ struct Response {
     int status = 200;
     std::string body;
     std::string content_type = "text/plain; charset=utf-8";
+    std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
 };
 
 // Called on the server's threads, several at once, and does not throw.
 using Route = std::function<Response()>;
 using Routes = std::map<std::string, Route, std::less<>>;  // by exact path: "/healthz"
+inline constexpr const char* kAnyPath = "*";               // the route of all that have none
 
 // Requests that are answered at once; the rest wait in the kernel's queue.
 inline constexpr int kThreads = 4;
@@ -30,12 +34,17 @@ inline constexpr int kRequestTimeoutMs = 3'000;
 class Server {
  public:
     // ADDRESS:PORT, an IPv6 address in brackets; port 0: any free one. Unavailable names the address.
-    static Result<std::unique_ptr<Server>> start(const std::string& address, Routes routes);
+    static Result<std::unique_ptr<Server>> start(const std::string& address, Routes routes) {
+        return start(std::vector<std::string>{address}, std::move(routes));
+    }
+    // The same pages on all of these addresses, at least one, or on none.
+    static Result<std::unique_ptr<Server>> start(const std::vector<std::string>& addresses, Routes routes, int threads = kThreads);
     // Waits for requests under way.
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
+    // Of the first address.
     [[nodiscard]] uint16_t port() const;
 
  private:

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/free_port.hpp"
 #include "tests/support/http_get.hpp"
 
 namespace penstock::http {
@@ -112,6 +113,25 @@ TEST_F(HttpServer, ASecondOneOnThePortIsRefusedByName) {
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, Errc::Unavailable);
     EXPECT_NE(second.error().what.find(address), std::string::npos) << second.error().what;
+}
+
+TEST(HttpServers, AnyPathAndFurtherHeadersOnSeveralAddresses_HC002_HC003) {
+    const uint16_t port = test::free_port();
+    const std::string suffix = ":" + std::to_string(port);
+    const auto server = Server::start({"127.0.0.1" + suffix, "127.0.0.2" + suffix},
+                                      {{kAnyPath, [] { return Response{.body = "{}", .content_type = "a/b", .headers = {{"X-A", "1"}}}; }},
+                                       {"/own", [] { return Response{.status = 503}; }}},
+                                      1);
+    ASSERT_TRUE(server) << server.error().what;
+    for (const char* path : {"/", "/x/y?z"}) {
+        const std::string answer = http_get(port, path);
+        EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n")) << answer;
+        EXPECT_NE(answer.find("\r\nX-A: 1\r\n"), std::string::npos) << answer;
+    }
+    EXPECT_TRUE(http_get(port, "/own").starts_with("HTTP/1.1 503 "));
+    EXPECT_FALSE(Server::start("127.0.0.2" + suffix, {})) << "the second address is listened on, too";
+    EXPECT_FALSE(Server::start({"127.0.0.3" + suffix, "127.0.0.1" + suffix}, {})) << "all or none";
+    EXPECT_TRUE(Server::start("127.0.0.3" + suffix, {}));
 }
 
 TEST(HttpAddress, IsAnAddressAndAPort) {
