@@ -27,6 +27,9 @@ void drop_counted(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::Fronte
     burst.drop(i, reason);
     if (frontend != nullptr) {
         ctx.counters.services[frontend->service->id.value].dropped.add(1);
+        if (reason == DropReason::SnatPortsExhausted) {
+            ctx.count().exhausted.note(frontend->service->id);
+        }
     }
 }
 

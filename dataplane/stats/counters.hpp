@@ -81,10 +81,30 @@ using Tally = OneWriter<uint64_t>;
 // Of something in the connection table, whose entries 32 bits number.
 using Level = OneWriter<uint32_t>;
 
+// Which service ports met the end of the SNAT ports lately. The row of a service port has no room for one more count, and few ever need it:
+// a slot keeps the last one that fell into it, and its stamp changes each time. One writer, any reader.
+class ExhaustionSlots {
+ public:
+    void note(ServiceId service) noexcept {
+        std::atomic<uint64_t>& slot = slots_[service.value % kSlots];
+        const uint64_t times = (slot.load(std::memory_order_relaxed) >> 32) + 1;
+        slot.store(times << 32 | service.value, std::memory_order_relaxed);
+    }
+    // 0: nobody ever. Else the service's id in the lower half, and in the upper one how often the slot was written.
+    [[nodiscard]] uint64_t stamp(size_t slot) const noexcept { return slots_[slot].load(std::memory_order_relaxed); }
+
+    // Two that share a slot take turns in it while both are short of ports, so a reader that looks every second meets both.
+    static constexpr size_t kSlots = 64;
+
+ private:
+    std::array<std::atomic<uint64_t>, kSlots> slots_{};
+};
+
 // Everything about one worker as a whole.
 struct alignas(kCacheLine) WorkerCounters {
     std::array<Tally, kCounters> counters;
     std::array<Tally, kDropReasons> drops;
+    ExhaustionSlots exhausted;  // of SNAT ports
     Tally& operator[](Counter counter) noexcept { return counters[static_cast<size_t>(counter)]; }
     const Tally& operator[](Counter counter) const noexcept { return counters[static_cast<size_t>(counter)]; }
     Tally& operator[](DropReason reason) noexcept { return drops[static_cast<size_t>(reason)]; }

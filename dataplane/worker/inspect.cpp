@@ -44,6 +44,10 @@ uint64_t Inspector::drops(WorkerId id, DropReason reason) const {
     return by_worker + (id.value == 0 ? workers_->impl_->host_drops[static_cast<size_t>(reason)].read() : 0);
 }
 
+uint64_t Inspector::exhaustion_stamp(WorkerId id, size_t slot) const {
+    return context_of(*workers_->impl_, id).counters.worker->exhausted.stamp(slot);
+}
+
 ServiceTotals Inspector::service(ServiceId id) const {
     ServiceTotals totals;
     for (const auto& worker : workers_->impl_->workers_) {

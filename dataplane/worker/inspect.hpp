@@ -90,6 +90,8 @@ class Inspector {
     [[nodiscard]] WorkerView worker(WorkerId id) const;
     [[nodiscard]] uint64_t counter(WorkerId id, stats::Counter counter) const;
     [[nodiscard]] uint64_t drops(WorkerId id, DropReason reason) const;
+    // stats::ExhaustionSlots::stamp() of that worker.
+    [[nodiscard]] uint64_t exhaustion_stamp(WorkerId id, size_t slot) const;
     [[nodiscard]] ServiceTotals service(ServiceId id) const;
     [[nodiscard]] BackendTotals backend(BackendId id) const;
     // Milliseconds since a worker last sent through the neighbour, counted in whole seconds; empty: never, or not since it became known.
