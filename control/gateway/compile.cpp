@@ -21,9 +21,21 @@ bool same_backends(const model::Service& a, const model::Service& b) {
         return std::tie(x.address, x.port, x.weight) == std::tie(y.address, y.port, y.weight);
     };
     // Backends of another Service object have other ids (BackendKey).
-    return a.scheduler == b.scheduler && a.affinity_timeout_s == b.affinity_timeout_s && a.uid == b.uid &&
+    return a.scheduler == b.scheduler && a.affinity_timeout_s == b.affinity_timeout_s && a.uid == b.uid && a.probe == b.probe &&
            std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
                return x.source == y.source && x.when_empty == y.when_empty && std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
+           });
+}
+
+bool passes_any(const model::BackendSet& set, const std::optional<model::Probe>& probe, const SharedHealth& health) {
+    return !probe ||
+           std::ranges::any_of(set.endpoints, [&](const model::Endpoint& endpoint) { return passes(*probe, health_of(health, endpoint)); });
+}
+
+// All of a set's endpoints are down, and are used nevertheless (HC-010).
+bool fails_open(const model::Service& service, const SharedHealth& health) {
+    return service.probe && !service.probe->fails_closed && std::ranges::any_of(service.sets, [&](const model::BackendSet& set) {
+               return !set.endpoints.empty() && !passes_any(set, service.probe, health);
            });
 }
 
@@ -100,7 +112,7 @@ void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey>
     begin_round();
     affinity_.forget(input.forgotten);
     for (const auto& key : touched) {
-        take_over(input.desired, key);
+        take_over(input, key);
     }
     settle();
     end_round();
@@ -133,8 +145,8 @@ void Compiler::begin_round() {
     }
 }
 
-void Compiler::take_over(const DesiredServices& desired, const model::ServiceKey& key) {
-    const auto* next = desired.get(key);
+void Compiler::take_over(const CompileInput& input, const model::ServiceKey& key) {
+    const auto* next = input.desired.get(key);
     if (next == nullptr) {
         const auto found = ports_.find(key);
         if (found == ports_.end() || found->second.desired == nullptr) {
@@ -159,6 +171,12 @@ void Compiler::take_over(const DesiredServices& desired, const model::ServiceKey
         want_no_longer(port);
         port.desired = *next;
         want(port);
+        due_.insert(&port);
+    }
+    const auto* health = input.health.get(key);
+    const SharedHealth next_health = health == nullptr ? nullptr : *health;
+    if (port.health != next_health) {
+        port.health = next_health;
         due_.insert(&port);
     }
 }
@@ -197,7 +215,7 @@ void Compiler::consider(ServicePort& port) {
         return;
     }
     const Programmed& former = port.former;
-    if (former.service != nullptr && !affinity_.is_forgotten(port.key) &&
+    if (former.service != nullptr && former.health == port.health && !affinity_.is_forgotten(port.key) &&
         (former.desired == port.desired || same_backends(*former.desired, *port.desired))) {
         accept(port, former.service);
     } else if (auto service = build_service(port)) {
@@ -257,16 +275,26 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
         ids_.backends.take({service->id, address, l4_port, desired.uid});
     }
     for (const auto& set : desired.sets) {
-        service->sets.push_back(build_set(service->id, desired, set));
+        service->sets.push_back(build_set(service->id, port, set));
     }
     affinity_.apply(*service, desired, port.former.service.get(), port.former.desired.get());
     return service;
 }
 
-lb::BackendSet Compiler::build_set(ServiceId id, const model::Service& service, const model::BackendSet& desired) const {
+lb::BackendSet Compiler::build_set(ServiceId id, const ServicePort& port, const model::BackendSet& desired) const {
+    const model::Service& service = *port.desired;
+    const auto& probe = service.probe;
     lb::BackendSet set{.usable = {}, .ring = {}, .order = {}, .positions = {}, .source = desired.source, .when_empty = desired.when_empty};
+    const bool any_passes = passes_any(desired, probe, port.health);
+    if (!any_passes && probe && probe->fails_closed && !desired.endpoints.empty()) {
+        set.when_empty = lb::EmptyAction::Reject;  // there are endpoints, and clients shall not wait for them
+        return set;
+    }
     set.usable.reserve(desired.endpoints.size());
     for (const auto& endpoint : desired.endpoints) {
+        if (probe && any_passes && !passes(*probe, health_of(port.health, endpoint))) {
+            continue;
+        }
         if (endpoint.weight > 0) {  // weight 0 takes no new flows and keeps those it has (EP-018)
             const auto backend = ids_.backends.find({id, endpoint.address, endpoint.port, service.uid});
             set.usable.push_back({*backend, endpoint.address, endpoint.port, endpoint.weight});
@@ -284,7 +312,11 @@ void Compiler::accept(ServicePort& port, std::shared_ptr<const lb::Service> serv
     }
     let_go(port, true, true);
     hold_no_longer(port);
-    Programmed programmed{port.desired, std::move(service), nullptr};
+    Programmed programmed{.desired = port.desired,
+                          .service = std::move(service),
+                          .filter = nullptr,
+                          .health = port.health,
+                          .fails_open = fails_open(*port.desired, port.health)};
     if (port.former.service != nullptr && port.former.desired->source_ranges == port.desired->source_ranges &&
         port.former.desired->source_ranges_deny == port.desired->source_ranges_deny) {
         programmed.filter = port.former.filter;
@@ -548,6 +580,7 @@ void Compiler::forget_unused() {
 void Compiler::publish() {
     auto next = std::make_shared<Compiled>(*compiled_);
     next->table = table_.table();
+    next->node_port_addresses = node_port_addresses_;
     for (const auto& [key, before] : std::exchange(changed_, {})) {
         changes_.services.push_back(key);
         const auto port = ports_.find(key);

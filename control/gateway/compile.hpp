@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "control/gateway/affinity_epochs.hpp"
+#include "control/gateway/endpoint_health.hpp"
 #include "control/gateway/id_map.hpp"
 #include "control/gateway/shared_map.hpp"
 #include "control/model/desired.hpp"
@@ -37,11 +38,17 @@ namespace penstock::gateway {
 // Service ports are shared, not copied: an unchanged one is the same pointer from the stream to the table.
 using DesiredServices = SharedMap<model::ServiceKey, std::shared_ptr<const model::Service>>;
 
+// What probes said last, by service port; those without probes, or without a verdict yet, are not there.
+using ProbeResults = SharedMap<model::ServiceKey, SharedHealth>;
+inline const ProbeResults kNoProbeResults;
+
 // One service port as it is programmed.
 struct Programmed {
     std::shared_ptr<const model::Service> desired;  // the version in force
     std::shared_ptr<const lb::Service> service;
     std::shared_ptr<const lb::SourceFilter> filter;  // of its filtered frontends; null where it has none
+    SharedHealth health;                             // that `service` was built with
+    bool fails_open = false;                         // a set uses endpoints that are all down (HC-010)
 };
 
 // One version of the result; shares with the one before whatever did not change.
@@ -49,6 +56,7 @@ struct Compiled {
     std::shared_ptr<const lb::ServiceTable> table = std::make_shared<lb::ServiceTable>();
     SharedMap<model::ServiceKey, Programmed> services;
     SharedMap<model::ServiceKey, model::Refusal> refusals;  // desired, but not programmed as desired
+    std::vector<IpAddr> node_port_addresses;                // that serve NodePorts; sorted
 };
 
 // What one run looked at; a superset of what it changed.
@@ -69,6 +77,7 @@ struct CompileInput {
     const std::vector<model::PortAddress>& addresses;  // on all twins
     // Touched ones whose session affinity was off, or which were another Service, at some time since the run before (AFF-007).
     std::span<const model::ServiceKey> forgotten = {};
+    const ProbeResults& health = kNoProbeResults;
 };
 
 // What a frontend claims for itself. NodePorts are claimed as a whole: (family, number, protocol) on whatever addresses serve them.
@@ -98,9 +107,9 @@ class Compiler {
     Compiler(const Compiler&) = delete;
     Compiler& operator=(const Compiler&) = delete;
 
-    // `touched`: every key whose entry of `desired` is another than in the run before; more do no harm. Where a service port is refused,
-    // its version of the run before, if any, stays in force, less those frontends that others own now (SVC-018). Ids of what went are
-    // released, and then what capacity refused is tried once more.
+    // `touched`: every key whose entry of `desired` or `health` is another than in the run before; more do no harm. Where a service port is
+    // refused, its version of the run before, if any, stays in force, less those frontends that others own now (SVC-018). Ids of what went
+    // are released, and then what capacity refused is tried once more.
     void run(const CompileInput& input, std::span<const model::ServiceKey> touched);
 
     // Of the last run.
@@ -112,10 +121,11 @@ class Compiler {
     struct ServicePort {
         model::ServiceKey key;
         std::shared_ptr<const model::Service> desired;  // null: no longer
-        std::shared_ptr<const model::Service> owned;    // the version whose claims it was granted; null: refused
-        std::shared_ptr<const model::Service> held;     // refused: the version whose claims it keeps as far as nobody owns them
-        Programmed in_force;                            // service null: nothing
-        Programmed former;                              // in force before this round
+        SharedHealth health;
+        std::shared_ptr<const model::Service> owned;  // the version whose claims it was granted; null: refused
+        std::shared_ptr<const model::Service> held;   // refused: the version whose claims it keeps as far as nobody owns them
+        Programmed in_force;                          // service null: nothing
+        Programmed former;                            // in force before this round
         std::optional<model::Refusal> refusal;
     };
     struct ByRank {
@@ -140,13 +150,13 @@ class Compiler {
     };
 
     void begin_round();
-    void take_over(const DesiredServices& desired, const model::ServiceKey& key);
+    void take_over(const CompileInput& input, const model::ServiceKey& key);
     void settle();
     void end_round();
     void consider(ServicePort& port);
     [[nodiscard]] std::optional<model::Refusal> obstacle_of(const ServicePort& port) const;
     [[nodiscard]] std::shared_ptr<const lb::Service> build_service(ServicePort& port);
-    [[nodiscard]] lb::BackendSet build_set(ServiceId id, const model::Service& service, const model::BackendSet& desired) const;
+    [[nodiscard]] lb::BackendSet build_set(ServiceId id, const ServicePort& port, const model::BackendSet& desired) const;
     void accept(ServicePort& port, std::shared_ptr<const lb::Service> service);
     void refuse(ServicePort& port, model::Refusal refusal);
     void want(ServicePort& port);

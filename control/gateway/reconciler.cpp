@@ -88,6 +88,7 @@ void Reconciler::submit(rpc::StateUpdate update) {
         const std::lock_guard lock(input_mutex_);
         if (!stopping_) {
             inputs_.updates.push_back(std::move(update));
+            inputs_.note_arrival();
             input_ready_.notify_one();
             return;
         }
@@ -104,7 +105,29 @@ void Reconciler::mirrored(std::shared_ptr<const drivers::MirroredState> state, b
     const std::lock_guard lock(input_mutex_);
     inputs_.mirror = std::move(state);
     inputs_.forwarding = true;
+    inputs_.note_arrival();
     input_ready_.notify_one();
+}
+
+void Reconciler::probed(std::vector<std::pair<model::ServiceKey, SharedHealth>> results) {
+    const std::lock_guard lock(input_mutex_);
+    inputs_.health.insert(inputs_.health.end(), std::make_move_iterator(results.begin()), std::make_move_iterator(results.end()));
+    inputs_.note_arrival();
+    input_ready_.notify_one();
+}
+
+std::optional<std::chrono::steady_clock::time_point> Reconciler::waiting_since() const {
+    const std::lock_guard lock(input_mutex_);
+    return processing_since_ ? processing_since_ : inputs_.since;
+}
+
+void Reconciler::Inputs::note_arrival() {
+    since = since.value_or(std::chrono::steady_clock::now());
+}
+
+void Reconciler::set_published_listener(Published listener) {
+    const std::lock_guard lock(input_mutex_);
+    published_listener_ = std::move(listener);
 }
 
 void Reconciler::set_identity_listener(std::function<void()> listener) {
@@ -117,13 +140,16 @@ void Reconciler::run() {
         Inputs inputs;
         {
             std::unique_lock lock(input_mutex_);
-            input_ready_.wait(lock, [this] { return stopping_ || inputs_.forwarding || !inputs_.updates.empty(); });
+            input_ready_.wait(lock, [this] { return stopping_ || inputs_.since; });
             if (stopping_) {
                 return;
             }
             inputs = std::exchange(inputs_, {});
+            processing_since_ = inputs.since;
         }
         process(std::move(inputs));
+        const std::lock_guard lock(input_mutex_);
+        processing_since_.reset();
     }
 }
 
@@ -132,6 +158,7 @@ void Reconciler::process(Inputs inputs) {
     std::vector<std::pair<rpc::StateUpdate, Error>> rejected;
     std::unique_ptr<config::Snapshot> next;
     IdentityChange change;
+    std::optional<Publication> publication;
     {
         const std::lock_guard lock(state_mutex_);
         std::vector<model::ServiceKey> all_touched;
@@ -144,14 +171,23 @@ void Reconciler::process(Inputs inputs) {
                 rejected.emplace_back(std::move(update), std::move(touched.error()));
             }
         }
+        for (auto& [key, health] : inputs.health) {
+            if (health == nullptr) {
+                state_.health.erase(key);
+            } else {
+                state_.health.insert_or_assign(key, std::move(health));
+            }
+            all_touched.push_back(key);
+        }
         if (inputs.forwarding) {
             state_.mirror = std::move(inputs.mirror);
             change = take_over(*state_.mirror);
         }
-        if (!answers.empty() || change.addresses) {
+        if (!answers.empty() || change.addresses || !inputs.health.empty()) {
             recompile(all_touched);
+            publication = Publication{state_.compiler.compiled(), state_.compiler.changes().services, state_.environment.node_eligible};
         }
-        if (!answers.empty() || inputs.forwarding) {
+        if (publication || inputs.forwarding) {
             next = snapshot();
         }
     }
@@ -164,6 +200,12 @@ void Reconciler::process(Inputs inputs) {
     }
     for (auto& [update, error] : rejected) {
         update.done(std::unexpected(std::move(error)));
+    }
+    if (publication) {
+        const std::lock_guard lock(input_mutex_);
+        if (published_listener_) {
+            published_listener_(*publication);
+        }
     }
     if (change.addresses) {
         log::get("control").info("the twins' addresses have changed");
@@ -286,7 +328,7 @@ Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& m
 }
 
 void Reconciler::recompile(std::span<const model::ServiceKey> touched) {
-    state_.compiler.run({state_.asked, state_.environment.node_ports, state_.identity.addresses, affinity_ended_}, touched);
+    state_.compiler.run({state_.asked, state_.environment.node_ports, state_.identity.addresses, affinity_ended_, state_.health}, touched);
     affinity_ended_.clear();
 }
 

@@ -53,8 +53,16 @@ struct ReconcilerState {
     DesiredServices asked;                              // the newest valid version of each service port
     SharedMap<model::ServiceKey, std::string> invalid;  // named in a message, but not valid there
     model::Environment environment;
+    ProbeResults health;
     Compiler compiler;
     std::shared_ptr<const drivers::MirroredState> mirror = std::make_shared<drivers::MirroredState>();
+};
+
+// What every worker has now.
+struct Publication {
+    std::shared_ptr<const Compiled> compiled;
+    std::vector<model::ServiceKey> changed;  // a superset of the service ports that are others than in the publication before
+    bool node_eligible = true;
 };
 
 class Reconciler {
@@ -77,6 +85,13 @@ class Reconciler {
     void submit(rpc::StateUpdate update);
     // What Linux says now. `forwarding`: workers must hear of it; else it is for readers only. Any thread.
     void mirrored(std::shared_ptr<const drivers::MirroredState> state, bool forwarding);
+    // What probes found anew, by service port; null: nothing is known any more. Any thread.
+    void probed(std::vector<std::pair<model::ServiceKey, SharedHealth>> results);
+    // Since when the oldest input waits that is not in every worker yet: HC-006. Any thread.
+    [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> waiting_since() const;
+    // Called on the reconciler's thread after each publication of something compiled; null: nobody. Any thread.
+    using Published = std::function<void(const Publication& publication)>;
+    void set_published_listener(Published listener);
     // Called on the reconciler's thread whenever the identity has changed; null: nobody. Any thread.
     void set_identity_listener(std::function<void()> listener);
 
@@ -92,6 +107,9 @@ class Reconciler {
         std::vector<rpc::StateUpdate> updates;
         std::shared_ptr<const drivers::MirroredState> mirror;
         bool forwarding = false;
+        std::vector<std::pair<model::ServiceKey, SharedHealth>> health;
+        std::optional<std::chrono::steady_clock::time_point> since;  // the first of them came
+        void note_arrival();
     };
     struct Answer;
     // What became different in the identity.
@@ -121,11 +139,13 @@ class Reconciler {
     std::shared_ptr<const route::RouteTable> routes_ = std::make_shared<route::RouteTable>();
     std::shared_ptr<const nat::SnatConfig> snat_ = std::make_shared<nat::SnatConfig>();
 
-    std::mutex input_mutex_;
+    mutable std::mutex input_mutex_;
     std::condition_variable input_ready_;
     Inputs inputs_;
     bool stopping_ = false;
     std::function<void()> identity_listener_;
+    Published published_listener_;
+    std::optional<std::chrono::steady_clock::time_point> processing_since_;  // of the inputs in work
 
     Publish publish_;
     std::optional<StateSaver> saver_;

@@ -103,6 +103,40 @@ TEST(Reconciler, AFullStateIsPublishedThenAnswered) {
     });
 }
 
+TEST(Reconciler, AChangeWaitsUntilAllWorkersHaveIt_HC006) {
+    Bench bench;
+    EXPECT_FALSE(bench.reconciler.waiting_since());
+    bench.hold();
+    const auto before = std::chrono::steady_clock::now();
+    auto first = bench.send(Bench::full(1, {web()}));
+    auto second = bench.send(Bench::delta(1, 2, {web("10.0.0.2")}));
+    ASSERT_TRUE(bench.reconciler.waiting_since());
+    EXPECT_GE(*bench.reconciler.waiting_since(), before);
+    EXPECT_LE(*bench.reconciler.waiting_since(), std::chrono::steady_clock::now()) << "since the first of them came";
+    bench.let();
+    EXPECT_TRUE(second.get());
+    while (bench.reconciler.waiting_since()) {
+        std::this_thread::yield();
+    }
+}
+
+TEST(Reconciler, WhatProbesFindIsPublishedAndListenersLearnWhatChanged_HC009) {
+    Bench bench;
+    auto probed = web();
+    probed.probe = model::Probe{.fails_closed = true};
+    ASSERT_TRUE(bench.send(Bench::full(1, {probed, service("other", {external("192.0.2.81", 80)}, {"10.0.0.9"})})).get());
+    std::promise<std::vector<model::ServiceKey>> changed;
+    bench.reconciler.set_published_listener([&](const Publication& publication) { changed.set_value(publication.changed); });
+    auto health = std::make_shared<EndpointHealth>();
+    health->verdicts[{ip("10.0.0.1"), 8080}] = Health::Up;
+    const auto usable = [&] { return bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->service->sets[0].usable.size(); };
+    EXPECT_EQ(usable(), 0U);
+    bench.reconciler.probed({{key("web"), health}});
+    EXPECT_EQ(changed.get_future().get(), std::vector{key("web")});
+    EXPECT_EQ(usable(), 1U);
+    bench.reconciler.set_published_listener(nullptr);
+}
+
 // A control plane sends a full state again to find out what differs (the audit): the answer is that difference and nothing else.
 TEST(Reconciler, AFullStateIsAnsweredWithWhatDifferedFromWhatWasProgrammed_APISYNC021) {
     Bench bench;

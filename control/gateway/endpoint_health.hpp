@@ -1,0 +1,41 @@
+// What probes say about the endpoints of one service port: step 6 of EP-020. Pure values, handed from the prober to the compiler and to
+// whoever lists backends.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "control/model/desired.hpp"
+#include "dataplane/base/ip.hpp"
+
+namespace penstock::gateway {
+
+enum class Health : uint8_t { Unprobed, Up, Down };
+
+struct EndpointHealth {
+    using Place = std::pair<IpAddr, L4Port>;
+    std::map<Place, Health> verdicts;
+    bool operator==(const EndpointHealth&) const = default;
+
+    [[nodiscard]] Health of(const IpAddr& address, L4Port port) const {
+        const auto found = verdicts.find({address, port});
+        return found == verdicts.end() ? Health::Unprobed : found->second;
+    }
+};
+
+// Null: nothing is known yet.
+using SharedHealth = std::shared_ptr<const EndpointHealth>;
+
+[[nodiscard]] inline Health health_of(const SharedHealth& health, const model::Endpoint& endpoint) {
+    return health == nullptr ? Health::Unprobed : health->of(endpoint.address, endpoint.port);
+}
+
+// May new flows have it? No verdict is a good one, unless the probe fails closed (HC-007, HC-010).
+[[nodiscard]] inline bool passes(const model::Probe& probe, Health health) {
+    return probe.fails_closed ? health == Health::Up : health != Health::Down;
+}
+
+}  // namespace penstock::gateway
