@@ -1,0 +1,53 @@
+// When the gateway calls itself well, by a clock that is an argument.
+#include "control/gateway/proxy_health.hpp"
+
+#include <gtest/gtest.h>
+
+namespace penstock::gateway {
+namespace {
+
+using namespace std::chrono_literals;
+
+const ProxyTimes kNow{std::chrono::steady_clock::time_point(1h), std::chrono::system_clock::time_point(1'700'000'000s)};
+constexpr auto kLimit = 60s;
+const auto kProgrammedAt = kNow.wall - 3min;
+
+TEST(ProxyHealth, AnIdleGatewayIsWellHoweverLongAgoTheLastChangeWas_HC006) {
+    const auto answer = healthz({.programmed_at = kNow.wall - 100h}, kNow, kLimit);
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.content_type, "application/json");
+    EXPECT_EQ(answer.body, R"({"lastUpdated": "2023-11-14T22:13:20Z","currentTime": "2023-11-14T22:13:20Z", "nodeEligible": true})");
+}
+
+TEST(ProxyHealth, AChangeThatWaitsForMoreThanTwiceTheLimitMakesItUnwell_HC006) {
+    ProxyFacts facts{.waiting_since = kNow.now - 120s, .programmed_at = kProgrammedAt};
+    EXPECT_EQ(healthz(facts, kNow, kLimit).status, 200);
+    EXPECT_TRUE(is_well(facts, kNow.now, kLimit));
+    facts.waiting_since = kNow.now - 121s;
+    EXPECT_FALSE(is_well(facts, kNow.now, kLimit));
+    for (const auto& answer : {healthz(facts, kNow, kLimit), livez(facts, kNow, kLimit)}) {
+        EXPECT_EQ(answer.status, 503);
+        EXPECT_NE(answer.body.find(R"("lastUpdated": "2023-11-14T22:10:20Z","currentTime": "2023-11-14T22:13:20Z")"), std::string::npos)
+            << answer.body;
+    }
+    EXPECT_TRUE(is_well(facts, kNow.now, 61s)) << "--sync-limit";
+}
+
+TEST(ProxyHealth, ANodeThatIsBeingDeletedIsNotEligibleButAlive_HC006) {
+    const ProxyFacts facts{.programmed_at = kProgrammedAt, .node_eligible = false};
+    const auto answer = healthz(facts, kNow, kLimit);
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_NE(answer.body.find(R"("nodeEligible": false)"), std::string::npos) << answer.body;
+    const auto alive = livez(facts, kNow, kLimit);
+    EXPECT_EQ(alive.status, 200);
+    EXPECT_EQ(alive.body, R"({"lastUpdated": "2023-11-14T22:13:20Z","currentTime": "2023-11-14T22:13:20Z"})");
+}
+
+TEST(ProxyHealth, ADrainedGatewaySendsOthersAway_DRAIN006) {
+    const ProxyFacts facts{.programmed_at = kProgrammedAt, .drained = true};
+    EXPECT_FALSE(is_well(facts, kNow.now, kLimit));
+    EXPECT_EQ(healthz(facts, kNow, kLimit).status, 503);
+}
+
+}  // namespace
+}  // namespace penstock::gateway
