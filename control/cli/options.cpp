@@ -42,7 +42,7 @@ po::options_description general_options() {
     add("tls-cert", text("FILE"), "our certificate, PEM");
     add("tls-key", text("FILE"), "its private key, PEM");
     add("tls-ca", text("FILE"), "authority that signed the gateway's certificate, PEM");
-    add("timeout", text("SECONDS")->default_value("10"), "how long a call may take");
+    add("timeout", text("SECONDS")->default_value("10"), "how long a call may take; drain: how long to wait for the last connection");
     add("help,h", "this text");
     add("version", "the version of penstockctl");
     return described;
@@ -181,6 +181,7 @@ class RequestReader {
         take("sync-server", request_.sync_target, sync_target_from);
         request_.tls = {text_of("tls-cert"), text_of("tls-key"), text_of("tls-ca")};
         take("timeout", request_.timeout_s, timeout_from);
+        request_.timeout_given = !values_["timeout"].defaulted();
         take("output", request_.format, format_from);
         request_.watch = values_["watch"].as<bool>();
         take("interval", request_.interval, interval_from);

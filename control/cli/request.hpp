@@ -17,6 +17,7 @@ struct Request {
     client::Target sync_target{client::kDefaultSyncTarget};
     client::TlsFiles tls;
     uint32_t timeout_s = 10;
+    bool timeout_given = false;
     Format format = Format::Table;
     bool watch = false;
     std::chrono::milliseconds interval{1'000};

@@ -61,6 +61,19 @@ std::string text_of(const v1::ServiceKey& key) {
     return key.namespace_() + "/" + key.name() + (key.port_name().empty() ? "" : ":" + key.port_name()) + "/" + text_of(key.protocol());
 }
 
+std::string health_text(v1::BackendStatus::Health health) {
+    switch (health) {
+        case v1::BackendStatus::HEALTH_UNPROBED:
+            return "unprobed";
+        case v1::BackendStatus::HEALTH_UP:
+            return "up";
+        case v1::BackendStatus::HEALTH_DOWN:
+            return "down";
+        default:
+            return "-";
+    }
+}
+
 std::string duration_text(uint64_t milliseconds) {
     const uint64_t seconds = milliseconds / 1000;
     if (seconds < 10) {

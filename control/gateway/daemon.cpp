@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "control/gateway/metrics_reading.hpp"
@@ -44,6 +45,33 @@ std::vector<TwinAddresses> twin_addresses(const std::vector<PortOption>& ports) 
     return out;
 }
 
+// Service ports whose flows found no SNAT port since it was last called. A stamp that differs from the one before names one.
+std::function<std::vector<model::ServiceKey>()> exhausted_services(const worker::WorkerSet& workers, const Reconciler& reconciler) {
+    return [&workers, &reconciler, seen = std::vector<uint64_t>()]() mutable {
+        constexpr size_t kSlots = stats::ExhaustionSlots::kSlots;
+        const worker::Inspector inspector = workers.inspect();
+        seen.resize(inspector.workers() * kSlots);
+        std::set<ServiceId> services;
+        for (size_t i = 0; i < seen.size(); ++i) {
+            const uint64_t stamp = inspector.exhaustion_stamp({static_cast<uint8_t>(i / kSlots)}, i % kSlots);
+            if (std::exchange(seen[i], stamp) != stamp) {
+                services.insert({static_cast<uint32_t>(stamp)});
+            }
+        }
+        std::vector<model::ServiceKey> keys;
+        if (!services.empty()) {
+            reconciler.read([&](const ReconcilerState& state) {
+                for (const ServiceId id : services) {
+                    if (const model::ServiceKey* key = state.compiler.ids().services.key_of(id)) {
+                        keys.push_back(*key);
+                    }
+                }
+            });
+        }
+        return keys;
+    };
+}
+
 }  // namespace
 
 // The workers' side of the twins' I/O.
@@ -64,6 +92,9 @@ Daemon::Daemon(Options options) : options_(std::move(options)) {}
 Daemon::~Daemon() {
     if (reconciler_) {
         reconciler_->set_identity_listener(nullptr);
+    }
+    if (caretaker_) {
+        caretaker_->stop();
     }
     exporter_.reset();
     server_.reset();
@@ -295,9 +326,19 @@ Status Daemon::start_twin_io() {
 }
 
 Status Daemon::serve() {
-    stream_ = std::make_unique<StreamTarget>(*reconciler_);
-    running_ =
-        std::make_unique<Running>(Running{*reconciler_, *stream_, *workers_, ports_, *twin_io_, eal_->memory_description(), started_at_});
+    auto caretaker = Caretaker::create({.mode = options_.identity.mode,
+                                        .healthz = options_.healthz,
+                                        .sync_limit = options_.sync_limit,
+                                        .exhausted = exhausted_services(*workers_, *reconciler_),
+                                        .on_observed = [this] { server_->announce_observed(); }},
+                                       *reconciler_);
+    if (!caretaker) {
+        return std::unexpected(std::move(caretaker.error()));
+    }
+    caretaker_ = std::move(*caretaker);
+    stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
+    running_ = std::make_unique<Running>(
+        Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, eal_->memory_description(), started_at_});
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     if (!options_.metrics_listen.empty()) {
@@ -323,6 +364,7 @@ Status Daemon::serve() {
     }
     server_ = std::move(*started);
     reconciler_->set_identity_listener([this] { server_->announce_identity(); });
+    caretaker_->start();
     log::get("control").info("gateway {} is ready: {} ports, {} workers, gRPC on {}", options_.identity.gateway_name, ports_.size(),
                              cores_.worker_cpus.size(), addresses);
     return {};

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "control/gateway/caretaker.hpp"
 #include "control/gateway/control_loop.hpp"
 #include "control/gateway/explain_view.hpp"
 #include "control/gateway/options.hpp"
@@ -46,7 +47,7 @@ class Daemon {
     Status start_workers();     // packets flow from here on
     Status start_reconciler();  // states and routes are applied from here on
     Status start_twin_io();
-    Status serve();  // gRPC and metrics
+    Status serve();  // gRPC, metrics and health
 
     // Until a signal comes.
     void run();
@@ -70,6 +71,7 @@ class Daemon {
     std::unique_ptr<worker::WorkerSet> workers_;
     std::unique_ptr<TwinPorts> twin_ports_;
     std::unique_ptr<drivers::TwinIo> twin_io_;
+    std::unique_ptr<Caretaker> caretaker_;
     std::unique_ptr<StreamTarget> stream_;
     std::unique_ptr<Running> running_;
     std::unique_ptr<StatusView> status_;

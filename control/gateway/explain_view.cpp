@@ -30,6 +30,17 @@ Result<uint64_t> ExplainView::clear_affinity(const rpc::AffinityFilter& filter) 
     return running_.workers.clear_affinity([&](const worker::AffinityView& view) { return matches(filter, view); });
 }
 
+v1::SetDrainedResponse ExplainView::set_drained(bool drained) {
+    running_.caretaker.set_drained(drained);
+    v1::SetDrainedResponse out;
+    out.set_drained(drained);
+    const worker::Inspector inspector = running_.workers.inspect();
+    for (uint8_t w = 0; w < inspector.workers(); ++w) {
+        out.set_connections(out.connections() + inspector.worker({w}).connections);
+    }
+    return out;
+}
+
 Result<v1::Explanation> ExplainView::explain(const rpc::ExplainQuestion& question) const {
     if (question.port >= running_.ports.size()) {
         return fail(Errc::InvalidArgument, "port " + std::to_string(question.port) + " does not exist; the last one is " +

@@ -1,4 +1,5 @@
-// `explain` over gRPC: the worker room's dry run, with names instead of numbers, and with what became of the Service's endpoints before.
+// What a person at the gateway may do over gRPC: `explain`, the worker room's dry run with names instead of numbers and with what became of
+// the Service's endpoints before, and drain.
 #pragma once
 
 #include "control/gateway/running.hpp"
@@ -11,6 +12,7 @@ class ExplainView final : public rpc::DebugTarget {
     explicit ExplainView(const Running& running) : running_(running) {}
     [[nodiscard]] Result<v1::Explanation> explain(const rpc::ExplainQuestion& question) const override;
     [[nodiscard]] Result<uint64_t> clear_affinity(const rpc::AffinityFilter& filter) const override;
+    v1::SetDrainedResponse set_drained(bool drained) override;
 
  private:
     // What happened to the endpoints of the frontend that the packet meets (selection_trace.hpp).

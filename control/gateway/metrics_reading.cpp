@@ -26,7 +26,18 @@ metrics::Reading read_metrics(const Running& running) {
             worker.drops[i] = inspector.drops({w}, static_cast<DropReason>(i));
         }
     }
+    const auto probes = running.caretaker.probe_counters();
+    out.drained = running.caretaker.drained();
+    out.probes = {.sent = probes.sent,
+                  .succeeded = probes.succeeded,
+                  .failed = probes.failed,
+                  .turned_up = probes.turned_up,
+                  .turned_down = probes.turned_down,
+                  .targets = probes.targets,
+                  .down = probes.down,
+                  .failing_open = 0};
     for (const auto& [key, programmed] : compiled->services) {
+        out.probes.failing_open += programmed.fails_open ? 1 : 0;
         const auto totals = inspector.service(programmed.service->id);
         out.services.push_back({.key = key,
                                 .new_flows = totals.new_flows,

@@ -10,6 +10,7 @@
 
 #include "control/gateway/option_list.hpp"
 #include "control/gateway/text.hpp"
+#include "control/http/server.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -186,6 +187,19 @@ class Reader {
             }
             options_.metrics_listen = metrics;
         }
+        const bool is_node = options_.identity.mode == model::GatewayMode::Node;
+        const std::string healthz = values_.contains("healthz") ? text("healthz") : is_node ? "0.0.0.0:10256" : "off";
+        if (healthz != "off") {
+            if (const auto checked = http::check_address(healthz); !checked) {
+                return refuse("healthz", checked.error().what + ", or off");
+            }
+            options_.healthz = healthz;
+        }
+        const auto sync_limit = whole("sync-limit", 1, 3'600);
+        if (!sync_limit) {
+            return std::unexpected(sync_limit.error());
+        }
+        options_.sync_limit = std::chrono::seconds(*sync_limit);
         if (const std::string file = text("state-file"); file != "none") {
             if (file.empty() || file.front() != '/' || file.back() == '/') {
                 return refuse("state-file", "\"" + file + "\" is neither an absolute path of a file nor none");

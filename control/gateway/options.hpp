@@ -3,6 +3,7 @@
 // start either fails at once with one line or runs with what was meant.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <iosfwd>
 #include <map>
@@ -51,6 +52,8 @@ struct Options {
     std::string socket_group;    // "": the process's own
     std::string metrics_listen;  // "": off
     std::string state_file;      // "": none
+    std::string healthz;         // ADDRESS:PORT; "": off
+    std::chrono::seconds sync_limit{60};
 
     std::vector<IpAddr> snat_addresses;
     nat::PortRange snat_ports;

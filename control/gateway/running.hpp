@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "control/gateway/caretaker.hpp"
 #include "control/gateway/reconciler.hpp"
 #include "control/gateway/stream_target.hpp"
 #include "dataplane/worker/worker_set.hpp"
@@ -17,6 +18,7 @@ namespace penstock::gateway {
 struct Running {
     const Reconciler& reconciler;
     const StreamTarget& stream;
+    Caretaker& caretaker;
     worker::WorkerSet& workers;
     std::span<const std::unique_ptr<drivers::NicPort>> ports;  // by NicPortId
     const drivers::TwinIo& twin_io;

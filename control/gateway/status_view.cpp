@@ -49,6 +49,18 @@ v1::Status::ConfigurationOrigin to_proto(StateOrigin origin) {
     return v1::Status::CONFIGURATION_ORIGIN_UNSPECIFIED;
 }
 
+v1::BackendStatus::Health to_proto(Health health) {
+    switch (health) {
+        case Health::Unprobed:
+            return v1::BackendStatus::HEALTH_UNPROBED;
+        case Health::Up:
+            return v1::BackendStatus::HEALTH_UP;
+        case Health::Down:
+            return v1::BackendStatus::HEALTH_DOWN;
+    }
+    return v1::BackendStatus::HEALTH_UNSPECIFIED;
+}
+
 // Everything about service ports that a listing needs, copied out so that the reconciler waits for pointers only.
 struct ServicesNow {
     DesiredServices asked;
@@ -153,6 +165,7 @@ v1::Status StatusView::status() const {
     }
     out.set_memory(running_.memory);
     out.set_log_level(log_level_text());
+    out.set_drained(running_.caretaker.drained());
     return out;
 }
 
@@ -220,6 +233,7 @@ v1::ListServicesResponse StatusView::services(std::string_view namespace_name, s
     const ServicesNow now = services_now(running_.reconciler);
     const worker::Inspector inspector = running_.workers.inspect();
     const auto sockets = sockets_by_service(*now.compiled->table);
+    const auto observed = running_.caretaker.observed();
 
     // Keys of what was asked for and of what was too broken to be: a refused service port is shown, not hidden.
     std::map<model::ServiceKey, const model::Service*> keys;
@@ -241,6 +255,10 @@ v1::ListServicesResponse StatusView::services(std::string_view namespace_name, s
             *message.mutable_desired()->mutable_key() = rpc::to_proto(key);
         }
         *message.mutable_result() = result_of(key, now);
+        for (auto about = std::ranges::lower_bound(observed, key, {}, &model::ObservedNotice::key);
+             about != observed.end() && about->key == key; ++about) {
+            *message.add_observed() = rpc::to_proto(about->notice);
+        }
         const auto programmed = now.compiled->services.find(key);
         if (programmed == now.compiled->services.end()) {
             continue;
@@ -262,6 +280,7 @@ v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, s
         model::Endpoint endpoint;
         std::vector<uint32_t> sets = {};
         worker::BackendTotals totals = {};
+        v1::BackendStatus::Health health = v1::BackendStatus::HEALTH_UNSPECIFIED;
     };
     using Place = std::pair<IpAddr, L4Port>;
     std::map<model::ServiceKey, std::map<Place, Row>> rows;
@@ -288,6 +307,9 @@ v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, s
             for (const auto& endpoint : desired[set].endpoints) {
                 if (const auto row = places.find({endpoint.address, endpoint.port}); row != places.end()) {
                     row->second.endpoint = endpoint;
+                    if (programmed->desired->probe) {
+                        row->second.health = to_proto(health_of(programmed->health, endpoint));
+                    }
                     if (endpoint.weight > 0) {
                         row->second.sets.push_back(set);
                     }
@@ -304,6 +326,7 @@ v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, s
             message.mutable_sets()->Add(row.sets.begin(), row.sets.end());
             message.set_connections(row.totals.connections);
             message.set_new_flows(row.totals.new_flows);
+            message.set_health(row.health);
         }
     }
     return out;

@@ -15,4 +15,12 @@ v1::Identity StreamTarget::identity() const {
     });
 }
 
+v1::Observed StreamTarget::observed() const {
+    v1::Observed message;
+    for (const auto& observed : caretaker_.observed()) {
+        *message.add_notices() = rpc::to_proto(observed);
+    }
+    return message;
+}
+
 }  // namespace penstock::gateway

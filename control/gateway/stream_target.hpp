@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "control/gateway/caretaker.hpp"
 #include "control/gateway/reconciler.hpp"
 #include "control/rpc/gateway.hpp"
 
@@ -10,10 +11,11 @@ namespace penstock::gateway {
 
 class StreamTarget final : public rpc::StateTarget {
  public:
-    // `reconciler` outlives it.
-    explicit StreamTarget(Reconciler& reconciler) : reconciler_(reconciler) {}
+    // Both outlive it.
+    StreamTarget(Reconciler& reconciler, const Caretaker& caretaker) : reconciler_(reconciler), caretaker_(caretaker) {}
 
     [[nodiscard]] v1::Identity identity() const override;
+    [[nodiscard]] v1::Observed observed() const override;
     void submit(rpc::StateUpdate update) override { reconciler_.submit(std::move(update)); }
     void set_control_connected(bool connected) override { connected_ = connected; }
 
@@ -21,6 +23,7 @@ class StreamTarget final : public rpc::StateTarget {
 
  private:
     Reconciler& reconciler_;
+    const Caretaker& caretaker_;
     std::atomic<bool> connected_{false};
 };
 

@@ -133,6 +133,23 @@ void port_families(const Reading& reading, std::vector<MetricFamily>& out) {
     out.push_back(std::move(link));
 }
 
+void probe_families(const ProbeReading& probes, std::vector<MetricFamily>& out) {
+    const auto add_single = [&out](MetricFamily family, uint64_t value) {
+        out.push_back(single(std::move(family), static_cast<double>(value)));
+    };
+    add_single(counter("penstock_probes_sent_total", "probes sent to endpoints"), probes.sent);
+    add_single(counter("penstock_probes_succeeded_total", "probes that were answered well"), probes.succeeded);
+    add_single(counter("penstock_probes_failed_total", "probes that were answered badly, or not in time"), probes.failed);
+    add_single(counter("penstock_endpoints_turned_up_total", "times that probes found an endpoint up that was not before"),
+               probes.turned_up);
+    add_single(counter("penstock_endpoints_turned_down_total", "times that probes found an endpoint down that was not before"),
+               probes.turned_down);
+    add_single(gauge("penstock_probe_targets", "places that are probed"), probes.targets);
+    add_single(gauge("penstock_probe_targets_down", "of those, the ones that are down"), probes.down);
+    add_single(gauge("penstock_services_failing_open", "service ports that use endpoints although probes find all of them down"),
+               probes.failing_open);
+}
+
 // "127.0.0.1:9105" -> 127.0.0.1; "[::1]:9105" -> ::1.
 std::string host_of(const std::string& address) {
     std::string host = address.substr(0, address.rfind(':'));
@@ -166,6 +183,9 @@ std::vector<MetricFamily> families(const Reading& reading) {
     worker_families(reading, out);
     service_families(reading, out);
     port_families(reading, out);
+    probe_families(reading.probes, out);
+    out.push_back(
+        single(gauge("penstock_drained", "1 while health checks answer 503 because somebody asked for it"), reading.drained ? 1 : 0));
     return out;
 }
 

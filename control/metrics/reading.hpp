@@ -31,6 +31,12 @@ struct PortReading {
     bool link_up = false;
 };
 
+struct ProbeReading {
+    uint64_t sent = 0, succeeded = 0, failed = 0, turned_up = 0, turned_down = 0;
+    uint64_t targets = 0, down = 0;  // now
+    uint64_t failing_open = 0;       // service ports now
+};
+
 struct Reading {
     std::string version;
     bool control_connected = false;
@@ -40,6 +46,8 @@ struct Reading {
     std::vector<WorkerReading> workers;    // by WorkerId
     std::vector<ServiceReading> services;  // sorted by key
     std::vector<PortReading> ports;        // by NicPortId
+    ProbeReading probes;
+    bool drained = false;
 };
 
 }  // namespace penstock::metrics

@@ -33,11 +33,17 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
     void open(std::shared_ptr<Stream> self) {
         self_ = std::move(self);
         send_identity();
+        send_observed();
         StartRead(&incoming_);
     }
     void send_identity() {
         v1::GatewayMessage message;
         *message.mutable_identity() = service_.target_.identity();
+        send(std::move(message));
+    }
+    void send_observed() {
+        v1::GatewayMessage message;
+        *message.mutable_observed() = service_.target_.observed();
         send(std::move(message));
     }
     // Ends the call as soon as the write under way, if any, is through. Only the first status counts.
@@ -202,14 +208,20 @@ grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* ConfigService::Sy
 }
 
 void ConfigService::announce_identity() {
-    std::shared_ptr<Stream> stream;
-    {
-        const std::lock_guard lock(mutex_);
-        stream = current_;
-    }
-    if (stream) {
+    if (const auto stream = current()) {
         stream->send_identity();
     }
+}
+
+void ConfigService::announce_observed() {
+    if (const auto stream = current()) {
+        stream->send_observed();
+    }
+}
+
+std::shared_ptr<ConfigService::Stream> ConfigService::current() {
+    const std::lock_guard lock(mutex_);
+    return current_;
 }
 
 void ConfigService::closed(const Stream* stream) {

@@ -21,9 +21,12 @@ class ConfigService final : public v1::GatewayConfig::CallbackService {
 
     // Sends the identity again, to whoever is connected. Any thread.
     void announce_identity();
+    // The same for what the gateway has observed.
+    void announce_observed();
 
  private:
     class Stream;
+    std::shared_ptr<Stream> current();
     void closed(const Stream* stream);
 
     StateTarget& target_;

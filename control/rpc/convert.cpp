@@ -210,6 +210,11 @@ Result<model::Probe> probe_from(const v1::Probe& message) {
     if (message.path().size() > kNameBytesMax) {
         return invalid("path is longer than " + std::to_string(kNameBytesMax) + " bytes");
     }
+    // It becomes a line of a request: nothing in it may end that line, or begin another word.
+    if (!message.path().empty() &&
+        (message.path().front() != '/' || !std::ranges::all_of(message.path(), [](char c) { return c > ' ' && c < 0x7f; }))) {
+        return invalid("path must begin with / and hold no blanks or control characters");
+    }
     if (!message.path().empty()) {
         probe.path = message.path();
     }
@@ -523,6 +528,13 @@ v1::Notice to_proto(const model::Notice& notice) {
     return message;
 }
 
+v1::ObservedNotice to_proto(const model::ObservedNotice& observed) {
+    v1::ObservedNotice message;
+    *message.mutable_key() = to_proto(observed.key);
+    *message.mutable_notice() = to_proto(observed.notice);
+    return message;
+}
+
 v1::Endpoint to_proto(const model::Endpoint& endpoint) {
     v1::Endpoint message;
     message.set_address(endpoint.address.to_string());
@@ -762,6 +774,15 @@ Result<model::Notice> from_proto(const v1::Notice& notice) {
             return unknown("notice level", notice.level());
     }
     return out;
+}
+
+Result<model::ObservedNotice> from_proto(const v1::ObservedNotice& observed) {
+    auto key = from_proto(observed.key());
+    auto notice = from_proto(observed.notice());
+    if (!key || !notice) {
+        return in_context("observed notice about " + text_of(observed.key()), !key ? key.error() : notice.error());
+    }
+    return model::ObservedNotice{std::move(*key), std::move(*notice)};
 }
 
 Result<model::Service> from_proto(const v1::Service& service) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "control/model/desired.hpp"
+#include "control/model/observed.hpp"
 #include "dataplane/base/result.hpp"
 #include "penstock/v1/config.pb.h"
 #include "penstock/v1/types.pb.h"
@@ -29,6 +30,7 @@ inline constexpr size_t kNameBytesMax = 253;
 [[nodiscard]] v1::SocketAddress to_proto(const IpAddr& address, L4Port port);
 [[nodiscard]] v1::ServiceKey to_proto(const model::ServiceKey& key);
 [[nodiscard]] v1::Notice to_proto(const model::Notice& notice);
+[[nodiscard]] v1::ObservedNotice to_proto(const model::ObservedNotice& observed);
 [[nodiscard]] v1::Endpoint to_proto(const model::Endpoint& endpoint);
 [[nodiscard]] v1::Service to_proto(const model::Service& service);
 [[nodiscard]] v1::Environment to_proto(const model::Environment& environment);
@@ -46,6 +48,7 @@ inline constexpr size_t kNameBytesMax = 253;
 [[nodiscard]] Result<model::GatewayMode> from_proto(v1::Identity::Mode mode);
 [[nodiscard]] Result<model::ServiceKey> from_proto(const v1::ServiceKey& key);
 [[nodiscard]] Result<model::Notice> from_proto(const v1::Notice& notice);
+[[nodiscard]] Result<model::ObservedNotice> from_proto(const v1::ObservedNotice& observed);
 // Endpoints come out sorted whatever their order was, since their order is part of the state; frontends and notices keep theirs.
 [[nodiscard]] Result<model::Service> from_proto(const v1::Service& service);
 [[nodiscard]] Result<model::Environment> from_proto(const v1::Environment& environment);

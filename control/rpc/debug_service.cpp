@@ -102,4 +102,14 @@ grpc::Status DebugService::SetLogLevel(grpc::ServerContext* context, const v1::S
     return grpc::Status::OK;
 }
 
+grpc::Status DebugService::SetDrained(grpc::ServerContext* context, const v1::SetDrainedRequest* request,
+                                      v1::SetDrainedResponse* response) {
+    if (const auto status = authorizer_.may_configure(caller_of(*context)); !status) {
+        return to_status(status);
+    }
+    *response = target_.set_drained(request->drained());
+    log::get("rpc").info("{} {} the gateway", context->peer(), request->drained() ? "drains" : "ends the drain of");
+    return grpc::Status::OK;
+}
+
 }  // namespace penstock::rpc

@@ -23,6 +23,8 @@ class StateTarget {
     virtual ~StateTarget() = default;
     // As of now, with what is applied and the software's version.
     [[nodiscard]] virtual v1::Identity identity() const = 0;
+    // What the gateway itself has to say about Services, as of now.
+    [[nodiscard]] virtual v1::Observed observed() const = 0;
     // update.done is called once, later or at once.
     virtual void submit(StateUpdate update) = 0;
     virtual void set_control_connected(bool connected) = 0;
@@ -77,6 +79,7 @@ class DebugTarget {
     [[nodiscard]] virtual Result<v1::Explanation> explain(const ExplainQuestion& question) const = 0;
     // How many entries were forgotten. NotFound: a named Service that does not exist.
     [[nodiscard]] virtual Result<uint64_t> clear_affinity(const AffinityFilter& filter) const = 0;
+    virtual v1::SetDrainedResponse set_drained(bool drained) = 0;
 };
 
 }  // namespace penstock::rpc

@@ -45,6 +45,10 @@ void Server::announce_identity() {
     impl_->config.announce_identity();
 }
 
+void Server::announce_observed() {
+    impl_->config.announce_observed();
+}
+
 void Server::stop() {
     rpc::stop(impl_->server);
 }

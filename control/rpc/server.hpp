@@ -15,7 +15,7 @@ namespace penstock::rpc {
 struct Backends {
     StateTarget& state;
     const StatusSource& status;
-    const DebugTarget& debug;
+    DebugTarget& debug;
 };
 
 class Server {
@@ -28,6 +28,8 @@ class Server {
 
     // Sends the gateway's identity again, to the control plane that is connected. Any thread.
     void announce_identity();
+    // The same for what the gateway has observed.
+    void announce_observed();
     // Ends all calls, waits for them at most half a second before they are cut, removes the sockets. Idempotent.
     void stop();
 

@@ -68,13 +68,15 @@ std::string ranges_text(const v1::Service& service) {
     return text;
 }
 
-std::string notices_text(const v1::Service& service) {
-    if (service.notices().empty()) {
+std::string notices_text(const v1::ServiceStatus& service) {
+    if (service.desired().notices().empty() && service.observed().empty()) {
         return "";
     }
     Table table({{"LEVEL"}, {"REASON"}, {"MESSAGE"}});
-    for (const v1::Notice& notice : service.notices()) {
-        table.add({notice.level() == v1::Notice::LEVEL_NORMAL ? "Normal" : "Warning", notice.reason(), notice.message()});
+    for (const auto* notices : {&service.desired().notices(), &service.observed()}) {
+        for (const v1::Notice& notice : *notices) {
+            table.add({notice.level() == v1::Notice::LEVEL_NORMAL ? "Normal" : "Warning", notice.reason(), notice.message()});
+        }
     }
     return "  Notices:\n" + table.text(4);
 }
@@ -84,7 +86,7 @@ bool is_same(const v1::ServiceKey& a, const v1::ServiceKey& b) {
 }
 
 std::string backends_text(const v1::ServiceKey& key, const v1::ListBackendsResponse& backends) {
-    Table table({{"BACKEND"}, {"STATE"}, {"SETS"}, {"NODE"}, {"ZONE"}, {"CONNECTIONS", true}, {"NEW-FLOWS", true}});
+    Table table({{"BACKEND"}, {"STATE"}, {"HEALTH"}, {"SETS"}, {"NODE"}, {"ZONE"}, {"CONNECTIONS", true}, {"NEW-FLOWS", true}});
     bool any = false;
     for (const v1::BackendStatus& backend : backends.backends()) {
         if (!is_same(backend.service(), key)) {
@@ -96,7 +98,7 @@ std::string backends_text(const v1::ServiceKey& key, const v1::ListBackendsRespo
             sets.push_back(std::to_string(set));
         }
         table.add({socket_text(backend.endpoint().address(), backend.endpoint().port()), sets.empty() ? "draining" : "serving",
-                   list_text(sets, sets.size()), backend.endpoint().node_name(), backend.endpoint().zone(),
+                   health_text(backend.health()), list_text(sets, sets.size()), backend.endpoint().node_name(), backend.endpoint().zone(),
                    std::to_string(backend.connections()), std::to_string(backend.new_flows())});
     }
     return any ? "  Backends:\n" + table.text(4) : line("Backends", "none");
@@ -125,7 +127,7 @@ std::string port_description(const v1::ServiceStatus& service, const v1::ListBac
     if (!ranges.empty()) {
         text += line("Source ranges", ranges);
     }
-    return text + frontends_text(service) + backends_text(desired.key(), backends) + traffic_text(service) + notices_text(desired);
+    return text + frontends_text(service) + backends_text(desired.key(), backends) + traffic_text(service) + notices_text(service);
 }
 
 Result<std::string> run(Gateway* gateway, const Request& request) {

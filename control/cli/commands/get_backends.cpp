@@ -24,8 +24,8 @@ Result<std::string> run(Gateway* gateway, const Request& request) {
 }  // namespace
 
 std::string backends_table(const v1::ListBackendsResponse& backends, bool wide) {
-    std::vector<Table::Column> columns{{"NAMESPACE"}, {"SERVICE"},           {"PORT"},           {"PROTO"}, {"BACKEND"},
-                                       {"STATE"},     {"CONNECTIONS", true}, {"NEW-FLOWS", true}};
+    std::vector<Table::Column> columns{{"NAMESPACE"}, {"SERVICE"},           {"PORT"},           {"PROTO"}, {"BACKEND"}, {"STATE"},
+                                       {"HEALTH"},    {"CONNECTIONS", true}, {"NEW-FLOWS", true}};
     if (wide) {
         columns.insert(columns.end(), {{"WEIGHT", true}, {"NODE"}, {"ZONE"}});
     }
@@ -38,6 +38,7 @@ std::string backends_table(const v1::ListBackendsResponse& backends, bool wide) 
                                        text_of(backend.service().protocol()),
                                        socket_text(endpoint.address(), endpoint.port()),
                                        backend.sets().empty() ? "draining" : "serving",
+                                       health_text(backend.health()),
                                        std::to_string(backend.connections()),
                                        std::to_string(backend.new_flows())};
         if (wide) {
@@ -54,7 +55,7 @@ Command get_backends() {
             .arguments = "[SERVICE]",
             .arguments_max = 1,
             .options = {"namespace", "output", "watch", "interval"},
-            .summary = "endpoints of services with their counters; draining ones are kept for their flows",
+            .summary = "endpoints of services with their health and counters; draining ones are kept for their flows",
             .run = run};
 }
 

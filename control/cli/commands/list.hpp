@@ -23,6 +23,8 @@ namespace penstock::cli {
 [[nodiscard]] Command clear_affinity();
 [[nodiscard]] Command set_log_level();
 [[nodiscard]] Command set_scheduler();
+[[nodiscard]] Command drain();
+[[nodiscard]] Command undrain();
 [[nodiscard]] Command completion();
 
 }  // namespace penstock::cli

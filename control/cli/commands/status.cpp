@@ -57,6 +57,7 @@ Result<std::string> run(Gateway* gateway, const Request& request) {
 std::string status_text(const v1::Status& status) {
     return line("Gateway", identity_text(status.identity())) + line("Software", "penstockd " + status.identity().software_version()) +
            line("Up for", duration_text(status.uptime_ms())) + line("Configuration", configuration_text(status)) +
+           (status.drained() ? line("Drained", "health checks answer 503 until undrain") : std::string()) +
            line("Control plane", status.control_connected() ? "connected" : "not connected; forwarding goes on as configured") +
            line("Generation", std::to_string(status.generation())) +
            line("Serving", std::to_string(status.services()) + " service ports, " + std::to_string(status.backends()) + " backends") +

@@ -49,6 +49,23 @@ TEST_F(CommandTest, ANameWithItsNamespaceIsNotLookedUpAsAName) {
     }
 }
 
+TEST_F(CommandTest, DrainAndUndrain_DRAIN006) {
+    gateway_.set_drained_.set_connections(3);
+    EXPECT_EQ(run({"drain"}).value(), "drained: health checks answer 503; 3 connections are open\n");
+    EXPECT_EQ(run({"undrain"}).value(), "in service: health checks answer as they find; 3 connections are open\n");
+    EXPECT_EQ(gateway_.set_drained_to, (std::vector{true, false}));
+}
+
+TEST_F(CommandTest, DrainWaitsForTheLastConnectionWhenToldHowLong_DRAIN006) {
+    gateway_.set_drained_.set_connections(3);
+    EXPECT_EQ(run({"drain", "--timeout", "60"}).value(), "drained: health checks answer 503, and no connection is left\n");
+    gateway_.status_.set_connections(1);
+    const auto left = run({"drain", "--timeout", "1"});
+    ASSERT_FALSE(left);
+    EXPECT_EQ(exit_code(left.error()), kExitRefused);
+    EXPECT_NE(left.error().what.find("after 1 s 1 connection is open still"), std::string::npos) << left.error().what;
+}
+
 TEST_F(CommandTest, FiltersReachTheGateway) {
     EXPECT_TRUE(run({"get", "services", "web", "-n", "shop"}));
     EXPECT_EQ(gateway_.services_request.namespace_(), "shop");

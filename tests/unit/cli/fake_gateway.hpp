@@ -51,6 +51,10 @@ class FakeGateway final : public Gateway {
         log_level_request = request;
         return answer(log_levels_);
     }
+    Result<v1::SetDrainedResponse> set_drained(bool drained) override {
+        set_drained_to.push_back(drained);
+        return answer(set_drained_);
+    }
     Result<v1::Sync> sync() override { return answer(sync_); }
 
     std::optional<Error> error;  // what every call ends with
@@ -67,6 +71,7 @@ class FakeGateway final : public Gateway {
     v1::ListNeighboursResponse neighbours_;
     v1::Explanation explanation_;
     v1::SetLogLevelResponse log_levels_;
+    v1::SetDrainedResponse set_drained_;
     v1::Sync sync_;
 
     v1::ListServicesRequest services_request;
@@ -76,6 +81,7 @@ class FakeGateway final : public Gateway {
     v1::ClearAffinityRequest clear_request;
     v1::ExplainRequest explain_request;
     v1::SetLogLevelRequest log_level_request;
+    std::vector<bool> set_drained_to;
 
  private:
     template <typename T>

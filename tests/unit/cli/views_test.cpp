@@ -3,6 +3,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include "control/cli/text.hpp"
 #include "tests/support/thread_sanitizer.hpp"
 
 namespace penstock::cli {
@@ -49,7 +50,7 @@ constexpr const char* kBackends = R"(
 backends {
   service { namespace: "default" name: "my-service" port_name: "http" protocol: PROTOCOL_TCP }
   endpoint { address: "10.80.2.11" port: 9376 node_name: "edge-1" zone: "zone-a" }
-  sets: 0 connections: 7 new_flows: 150
+  sets: 0 connections: 7 new_flows: 150 health: HEALTH_UP
 }
 backends {
   service { namespace: "default" name: "my-service" port_name: "http" protocol: PROTOCOL_TCP }
@@ -95,13 +96,13 @@ TEST(Views, AServiceWithoutFrontendsIsNotServed) {
 TEST(Views, BackendsTable) {
     const auto backends = from_text<v1::ListBackendsResponse>(kBackends);
     EXPECT_EQ(backends_table(backends, false),
-              "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     CONNECTIONS  NEW-FLOWS\n"
-              "default    my-service  http  TCP    10.80.2.11:9376  serving             7        150\n"
-              "default    my-service  http  TCP    10.80.2.9:9376   draining            1         20\n");
+              "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     HEALTH  CONNECTIONS  NEW-FLOWS\n"
+              "default    my-service  http  TCP    10.80.2.11:9376  serving   up                7        150\n"
+              "default    my-service  http  TCP    10.80.2.9:9376   draining  -                 1         20\n");
     EXPECT_EQ(backends_table(backends, true),
-              "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     CONNECTIONS  NEW-FLOWS  WEIGHT  NODE    ZONE\n"
-              "default    my-service  http  TCP    10.80.2.11:9376  serving             7        150       1  edge-1  zone-a\n"
-              "default    my-service  http  TCP    10.80.2.9:9376   draining            1         20       5  -       -\n");
+              "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     HEALTH  CONNECTIONS  NEW-FLOWS  WEIGHT  NODE    ZONE\n"
+              "default    my-service  http  TCP    10.80.2.11:9376  serving   up                7        150       1  edge-1  zone-a\n"
+              "default    my-service  http  TCP    10.80.2.9:9376   draining  -                 1         20       5  -       -\n");
 }
 
 TEST(Views, ConnectionsTable) {
@@ -194,9 +195,9 @@ TEST(Views, ServiceDescription) {
     CLASS       ADDRESS      PORT  SET  SOURCE-RANGES
     ExternalIP  80.11.12.10    80    0  -
   Backends:
-    BACKEND          STATE     SETS  NODE    ZONE    CONNECTIONS  NEW-FLOWS
-    10.80.2.11:9376  serving   0     edge-1  zone-a            7        150
-    10.80.2.9:9376   draining  -     -       -                 1         20
+    BACKEND          STATE     HEALTH  SETS  NODE    ZONE    CONNECTIONS  NEW-FLOWS
+    10.80.2.11:9376  serving   up      0     edge-1  zone-a            7        150
+    10.80.2.9:9376   draining  -       -     -       -                 1         20
   Connections:     12 live, 300 since start
   To backends:     1500 packets, 90000 bytes
   To clients:      1200 packets, 480000 bytes
@@ -294,6 +295,23 @@ TEST(Views, StatusPage) {
         "Running:        2 workers, 2 NIC ports\n"
         "Memory:         hugepages 512 MB\n"
         "Log level:      info\n");
+    EXPECT_NE(status_text(from_text<v1::Status>("drained: true")).find("Drained:        health checks answer 503 until undrain\n"),
+              std::string::npos);
+}
+
+TEST(Views, WhatTheGatewayObservedIsANoticeLikeAnyOther_HC005_NAT002) {
+    auto services = from_text<v1::ListServicesResponse>(kServices);
+    auto& observed = *services.mutable_services(0)->add_observed();
+    observed.set_reason("SNATPortExhausted");
+    observed.set_message("more SNAT addresses make room");
+    EXPECT_NE(service_description(services, {}).find("    Warning  SNATPortExhausted  more SNAT addresses make room\n"), std::string::npos);
+}
+
+TEST(Views, HealthIsAWord_HC009) {
+    EXPECT_EQ(health_text(v1::BackendStatus::HEALTH_UNPROBED), "unprobed");
+    EXPECT_EQ(health_text(v1::BackendStatus::HEALTH_UP), "up");
+    EXPECT_EQ(health_text(v1::BackendStatus::HEALTH_DOWN), "down");
+    EXPECT_EQ(health_text(v1::BackendStatus::HEALTH_UNSPECIFIED), "-");
 }
 
 }  // namespace

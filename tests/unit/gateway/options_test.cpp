@@ -49,6 +49,15 @@ TEST(Options, OnePortIsEnoughAndTheRestHasDefaults) {
     EXPECT_EQ(options->log_levels, Arguments{"info"});
 }
 
+TEST(Options, HealthIsToldByDefaultOnNodesOnly_HC006) {
+    EXPECT_EQ(parse({})->healthz, "");
+    EXPECT_EQ(parse({})->sync_limit, std::chrono::seconds(60));
+    EXPECT_EQ(parse({"--mode", "node", "--node-name", "n"})->healthz, "0.0.0.0:10256");
+    EXPECT_EQ(parse({"--mode", "node", "--node-name", "n", "--healthz", "off"})->healthz, "");
+    EXPECT_EQ(parse({"--healthz", "[::1]:80"})->healthz, "[::1]:80");
+    EXPECT_EQ(parse({"--sync-limit", "5"})->sync_limit, std::chrono::seconds(5));
+}
+
 TEST(Options, EveryOptionIsRead) {
     const auto options = parse({"--port",
                                 "device=0000:03:00.0;twin=pen1;",
@@ -189,6 +198,9 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--tls-admin-names", "a,,b"}, "--tls-admin-names: \"a,,b\" holds an empty name"},
         {{"--metrics-listen", "9105"}, "--metrics-listen: \"9105\" is neither HOST:PORT nor off"},
         {{"--state-file", "here"}, "--state-file: \"here\""},
+        {{"--healthz", "10256"}, "--healthz: \"10256\" must be ADDRESS:PORT"},
+        {{"--healthz", "localhost:10256"}, "--healthz: \"localhost:10256\""},
+        {{"--sync-limit", "0"}, "--sync-limit: \"0\" is not in 1-3600"},
         {{"--snat-address", "10.0.0.0/8"}, "--snat-address: "},
         {{"--snat-address", "127.0.0.1"}, "--snat-address: 127.0.0.1 is not a global unicast address"},
         {{"--snat-address", "10.0.0.1", "--snat-address", "010.0.0.1"}, "010.0.0.1 is given twice"},
@@ -258,7 +270,7 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--label",         "--listen",           "--socket-group",   "--tls-cert",   "--tls-key",
                                "--tls-client-ca", "--tls-admin-names",  "--metrics-listen", "--state-file", "--snat-address",
                                "--snat-ports",    "--log-format",       "--log-level",      "--config",     "--version",
-                               "--burst",         "--affinity-entries", "Examples"}) {
+                               "--burst",         "--affinity-entries", "--healthz", "--sync-limit", "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());

@@ -183,6 +183,8 @@ TEST(Convert, EachRuleRefusesByName) {
         {"health check port", [](auto& s) { s.mutable_health_check()->set_port(65536); }, "health_check: port 65536"},
         {"probe kind", [](auto& s) { s.mutable_probe()->clear_kind(); }, "probe: kind 0"},
         {"probe interval", [](auto& s) { s.mutable_probe()->set_interval_s(0); }, "probe: interval_s 0 is not in 1-3600"},
+        {"probe path", [](auto& s) { s.mutable_probe()->set_path("healthz"); }, "probe: path must begin with /"},
+        {"probe path", [](auto& s) { s.mutable_probe()->set_path("/x HTTP/1.1\r\nX: y"); }, "probe: path must begin with / and hold no blanks"},
         {"probe timeout", [](auto& s) { s.mutable_probe()->set_timeout_s(30); }, "probe: timeout_s 30 is not less than interval_s 30"},
         {"frontend family", [](auto& s) { s.mutable_frontends(0)->set_set(1); }, "an IPv4 frontend uses set 1, which is of family IPv6"},
         {"NodePort with address", [](auto& s) { s.mutable_frontends(2)->set_address("10.9.9.9"); }, "frontends[2]: a NODE_PORT frontend"},
@@ -200,6 +202,17 @@ TEST(Convert, EachRuleRefusesByName) {
         EXPECT_EQ(service.error().code, Errc::InvalidArgument) << breach.name;
         EXPECT_NE(service.error().what.find(breach.text), std::string::npos) << breach.name << ": " << service.error().what;
     }
+}
+
+TEST(Convert, AnObservedNoticeSurvivesTheWireAndNamesWhatIsWrong) {
+    const model::ObservedNotice observed{{"default", "web", "http", Protocol::Tcp},
+                                         {model::Notice::Level::Warning, model::kNodePortInUse, "nodePort 30080/TCP"}};
+    v1::ObservedNotice message = to_proto(observed);
+    EXPECT_EQ(from_proto(message), observed);
+    message.mutable_key()->clear_protocol();
+    const auto broken = from_proto(message);
+    ASSERT_FALSE(broken);
+    EXPECT_NE(broken.error().what.find("default/web"), std::string::npos) << broken.error().what;
 }
 
 TEST(Convert, AnEnvironmentSurvivesTheWire) {

@@ -42,6 +42,19 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
         message.set_applied_version(announcements);
         return message;
     }
+    v1::Observed observed() const override {
+        v1::Observed message;
+        for (uint64_t i = 0; i < observations; ++i) {
+            message.add_notices()->mutable_key()->set_name(std::to_string(i));
+        }
+        return message;
+    }
+    v1::SetDrainedResponse set_drained(bool now) override {
+        drained = now;
+        v1::SetDrainedResponse message;
+        message.set_drained(now);
+        return message;
+    }
     void submit(StateUpdate update) override {
         const std::lock_guard lock(mutex);
         if (update.base && update.base->number != version) {
@@ -113,6 +126,8 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
     std::deque<StateUpdate> waiting;
     std::atomic<bool> connected{false};
     std::atomic<uint64_t> announcements{0};
+    std::atomic<uint64_t> observations{0};
+    std::atomic<bool> drained{false};
     std::atomic<bool> endless{false};
     mutable std::atomic<int> stopped{0};
 };
@@ -154,10 +169,12 @@ class RpcServer : public testing::Test {
         message.mutable_delta()->mutable_version()->set_version(version);
         return message;
     }
-    // The next message; fails the test where the stream ended instead.
+    // The next message; fails the test where the stream ended instead. What the gateway has observed goes on the side.
     static v1::GatewayMessage read(Stream& stream) {
         v1::GatewayMessage message;
-        EXPECT_TRUE(stream.Read(&message));
+        do {
+            EXPECT_TRUE(stream.Read(&message));
+        } while (message.has_observed());
         return message;
     }
     static void set_deadline(grpc::ClientContext& context) {
@@ -195,6 +212,40 @@ TEST_F(RpcServer, TheGatewaySpeaksFirstThenAnswersEachMessageInOrder) {
     v1::GatewayMessage nothing;
     EXPECT_FALSE(stream->Read(&nothing));
     EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(RpcServer, WhatTheGatewayObservedFollowsItsIdentityAndIsSentAgainOnChange_NAT002_HC005) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    grpc::ClientContext context;
+    set_deadline(context);
+    gateway_.observations = 2;
+    const auto stream = stub->SyncState(&context);
+    v1::GatewayMessage message;
+    ASSERT_TRUE(stream->Read(&message));
+    EXPECT_TRUE(message.has_identity());
+    ASSERT_TRUE(stream->Read(&message));
+    EXPECT_EQ(message.observed().notices_size(), 2);
+    gateway_.observations = 0;
+    server_->announce_observed();
+    ASSERT_TRUE(stream->Read(&message));
+    EXPECT_TRUE(message.has_observed()) << "nothing is something to say, too";
+    EXPECT_EQ(message.observed().notices_size(), 0);
+}
+
+TEST_F(RpcServer, DrainReachesTheGateway_DRAIN006) {
+    start();
+    const auto stub = v1::GatewayDebug::NewStub(channel_);
+    for (const bool wanted : {true, false}) {
+        grpc::ClientContext context;
+        set_deadline(context);
+        v1::SetDrainedRequest request;
+        request.set_drained(wanted);
+        v1::SetDrainedResponse response;
+        ASSERT_TRUE(stub->SetDrained(&context, request, &response).ok());
+        EXPECT_EQ(response.drained(), wanted);
+        EXPECT_EQ(gateway_.drained, wanted);
+    }
 }
 
 TEST_F(RpcServer, AnInvalidServiceIsAnsweredAndTheStreamGoesOn_GEN001) {

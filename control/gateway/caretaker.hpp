@@ -1,0 +1,92 @@
+// The gateway's thread for all that is neither packets nor configuration: it opens and closes the ports on which others ask after our
+// health, looks for what is amiss on this host, keeps the list of what the gateway has to say about Services, and hands the prober its
+// work. Here things may take their time; nobody who forwards waits for it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control/gateway/health_checks.hpp"
+#include "control/gateway/observed.hpp"
+#include "control/gateway/prober.hpp"
+#include "control/gateway/proxy_health.hpp"
+#include "control/gateway/reconciler.hpp"
+
+namespace penstock::gateway {
+
+struct CaretakerOptions {
+    model::GatewayMode mode = model::GatewayMode::External;
+    std::string healthz;  // ADDRESS:PORT; "": none
+    std::chrono::seconds sync_limit{60};
+    // Service ports whose flows met the end of the SNAT ports since the last call. The caretaker's thread.
+    std::function<std::vector<model::ServiceKey>()> exhausted;
+    // The list of observed() is another one. The caretaker's thread.
+    std::function<void()> on_observed;
+};
+
+class Caretaker {
+ public:
+    // `reconciler` outlives it. Errors are the kernel's.
+    static Result<std::unique_ptr<Caretaker>> create(CaretakerOptions options, Reconciler& reconciler);
+    ~Caretaker();  // stop(), and closes what it opened
+    Caretaker(const Caretaker&) = delete;
+    Caretaker& operator=(const Caretaker&) = delete;
+
+    // Once. A port that is taken is no error, but a notice or a warning.
+    void start();
+    // on_observed is not called any more. Idempotent.
+    void stop();
+
+    // DRAIN-006: all health checks answer 503 until it is taken back. Any thread.
+    void set_drained(bool drained) { drained_ = drained; }
+    [[nodiscard]] bool drained() const noexcept { return drained_; }
+
+    // Any thread.
+    [[nodiscard]] std::vector<model::ObservedNotice> observed() const;
+    [[nodiscard]] ProbeSchedule::Counters probe_counters() const { return prober_->counters(); }
+
+ private:
+    using Clock = std::chrono::steady_clock;
+
+    Caretaker(CaretakerOptions options, Reconciler& reconciler);
+    void run(const std::stop_token& stopped);
+    void hear(const Publication& publication);
+    void take_over(const Publication& publication, const std::set<model::ServiceKey>& changed);
+    void work(Clock::time_point now);
+    void look_after_healthz(Clock::time_point now);
+    void tell();
+    [[nodiscard]] ProxyFacts facts() const;
+
+    const CaretakerOptions options_;
+    Reconciler& reconciler_;
+    std::atomic<bool> drained_{false};
+    std::atomic<bool> node_eligible_{true};
+    std::atomic<std::chrono::system_clock::time_point> programmed_at_{std::chrono::system_clock::now()};
+
+    mutable std::mutex mutex_;
+    std::condition_variable_any news_;
+    std::optional<Publication> publication_;  // the newest
+    std::set<model::ServiceKey> changed_;     // up to it
+    std::vector<model::ObservedNotice> observed_;
+
+    // The thread's.
+    HealthChecks health_checks_;
+    ExhaustionWatch exhaustion_;
+    NodePortWatch node_ports_;
+    Clock::time_point look_at_{};  // for strangers on NodePorts
+    Clock::time_point looked_at_{};
+    std::unique_ptr<http::Server> healthz_;
+    Clock::time_point healthz_at_{};
+    std::unique_ptr<Prober> prober_;
+    std::jthread thread_;
+};
+
+}  // namespace penstock::gateway

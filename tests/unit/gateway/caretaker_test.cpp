@@ -1,0 +1,149 @@
+// The caretaker between a reconciler, real sockets of loopback, and whoever listens to what is observed.
+#include "control/gateway/caretaker.hpp"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "desired_builder.hpp"
+#include "tests/support/free_port.hpp"
+#include "tests/support/http_get.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+using namespace std::chrono_literals;
+using test::http_get;
+
+class CaretakerTest : public testing::Test {
+ protected:
+    void SetUp() override {
+        reconciler_.begin(std::nullopt, std::make_shared<drivers::MirroredState>());
+        reconciler_.start([](std::unique_ptr<config::Snapshot>) {});
+    }
+    // `exhausted`: what flows are short of ports for, once.
+    void start(std::vector<model::ServiceKey> exhausted = {}) {
+        auto created = Caretaker::create({.mode = model::GatewayMode::Node,
+                                          .healthz = "127.0.0.1:" + std::to_string(port_),
+                                          .sync_limit = 60s,
+                                          .exhausted = [exhausted]() mutable { return std::exchange(exhausted, {}); },
+                                          .on_observed = [this] { ++announced_; }},
+                                         reconciler_);
+        ASSERT_TRUE(created) << created.error().what;
+        caretaker_ = std::move(*created);
+        caretaker_->start();
+    }
+    void apply(std::vector<model::Service> services, bool node_eligible = true) {
+        auto done = std::make_shared<std::promise<void>>();
+        model::Environment environment;
+        environment.node_eligible = node_eligible;
+        reconciler_.submit({.version = {"sync", ++version_},
+                            .base = {},
+                            .services = std::move(services),
+                            .removed = {},
+                            .invalid = {},
+                            .environment = environment,
+                            .received = std::chrono::steady_clock::now(),
+                            .done = [done](Result<rpc::UpdateResult>) { done->set_value(); }});
+        done->get_future().wait();
+    }
+    // Patient: the machine may be busy.
+    template <typename Condition>
+    static bool eventually(const Condition& condition) {
+        for (const auto until = std::chrono::steady_clock::now() + 30s; std::chrono::steady_clock::now() < until;) {
+            if (condition()) {
+                return true;
+            }
+            std::this_thread::sleep_for(5ms);
+        }
+        return false;
+    }
+    bool listens() const {
+        const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        sockaddr_in to{.sin_family = AF_INET, .sin_port = htons(port_), .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+        const bool open = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0;
+        close(fd);
+        return open;
+    }
+    bool healthz_says(const std::string& status) const { return http_get(port_, "/healthz").starts_with("HTTP/1.1 " + status); }
+
+    const uint16_t port_ = test::free_port();
+    uint64_t version_ = 0;
+    std::atomic<int> announced_{0};
+    Reconciler reconciler_{{.identity = {.gateway_name = "edge"},
+                            .twins = {{"pen0", {ip("192.0.2.1")}}},
+                            .snat_addresses = {},
+                            .snat_ports = {},
+                            .host_ephemeral = {},
+                            .state_file = ""}};
+    std::unique_ptr<Caretaker> caretaker_;
+};
+
+TEST_F(CaretakerTest, HealthzFollowsDrainAndTheNode_HC006_DRAIN006) {
+    start();
+    ASSERT_TRUE(eventually([&] { return listens(); }));
+    EXPECT_TRUE(healthz_says("200")) << "nothing was ever applied, and nothing waits";
+    caretaker_->set_drained(true);
+    EXPECT_TRUE(healthz_says("503"));
+    EXPECT_TRUE(http_get(port_, "/livez").starts_with("HTTP/1.1 503"));
+    caretaker_->set_drained(false);
+    EXPECT_TRUE(healthz_says("200"));
+    apply({}, false);
+    EXPECT_TRUE(eventually([&] { return healthz_says("503"); })) << "the Node is being deleted";
+    EXPECT_TRUE(http_get(port_, "/livez").starts_with("HTTP/1.1 200"));
+    EXPECT_TRUE(http_get(port_, "/").starts_with("HTTP/1.1 404"));
+}
+
+TEST_F(CaretakerTest, ProbesDecideWhoGetsNewFlows_HC009_EP020) {
+    auto server = http::Server::start("127.0.0.1:0", {});
+    ASSERT_TRUE(server);
+    auto web = service("web", {external("192.0.2.80", 80)}, {"127.0.0.1", "127.0.0.2"});
+    web.sets[0].endpoints[0].port = (*server)->port();
+    web.sets[0].endpoints[1].port = (*server)->port();  // nobody listens on 127.0.0.2
+    web.probe = model::Probe{.interval_s = 1, .unhealthy = 1};
+    start();
+    apply({web});
+    const auto usable = [&] {
+        return reconciler_.read(
+            [](const ReconcilerState& state) { return state.compiler.compiled()->services.at(key("web")).service->sets[0].usable.size(); });
+    };
+    EXPECT_TRUE(eventually([&] { return usable() == 1; }));
+    server->reset();
+    EXPECT_TRUE(eventually([&] { return usable() == 2; })) << "all down: all are used";
+    EXPECT_TRUE(
+        reconciler_.read([](const ReconcilerState& state) { return state.compiler.compiled()->services.at(key("web")).fails_open; }));
+    apply({});
+    EXPECT_TRUE(eventually([&] { return caretaker_->probe_counters().targets == 0; }));
+    EXPECT_TRUE(eventually([&] { return reconciler_.read([](const ReconcilerState& state) { return state.health.empty(); }); }));
+}
+
+TEST_F(CaretakerTest, WhatIsObservedIsListedAndAnnouncedOnce_NAT002) {
+    start({key("web")});
+    ASSERT_TRUE(eventually([&] { return announced_ == 1; }));
+    const auto observed = caretaker_->observed();
+    ASSERT_EQ(observed.size(), 1U);
+    EXPECT_EQ(observed[0].key, key("web"));
+    EXPECT_EQ(observed[0].notice.reason, "SNATPortExhausted");
+    caretaker_->stop();
+    EXPECT_EQ(announced_, 1);
+}
+
+TEST_F(CaretakerTest, AStrangerOnANodePortIsObserved_NODEPORT010) {
+    const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_ANY)}, .sin_zero = {}};
+    socklen_t length = sizeof(at);
+    ASSERT_EQ(bind(stranger, reinterpret_cast<sockaddr*>(&at), length), 0);
+    ASSERT_EQ(listen(stranger, 1), 0);
+    ASSERT_EQ(getsockname(stranger, reinterpret_cast<sockaddr*>(&at), &length), 0);
+    start();
+    apply({service("web", {node_port(ntohs(at.sin_port))}, {"10.0.0.1"})});
+    EXPECT_TRUE(eventually([&] { return announced_ == 1; }));
+    ASSERT_EQ(caretaker_->observed().size(), 1U);
+    EXPECT_EQ(caretaker_->observed()[0].notice.reason, "NodePortInUse");
+    apply({});
+    EXPECT_TRUE(eventually([&] { return caretaker_->observed().empty(); })) << "the NodePort has gone";
+    close(stranger);
+}
+
+}  // namespace
+}  // namespace penstock::gateway
