@@ -280,6 +280,10 @@ Status GatewayStream::handle(const v1::GatewayMessage& message) {
     if (message.has_applied()) {
         return session_.on_applied(message.applied(), Clock::now());
     }
+    if (message.has_observed()) {
+        session_.on_observed(message.observed());
+        return {};
+    }
     return {};  // something newer than we are
 }
 

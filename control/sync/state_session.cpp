@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/model/observed.hpp"
 #include "control/model/refusal.hpp"
 #include "control/rpc/convert.hpp"
 
@@ -23,12 +24,15 @@ LogLine::Level level_of(const model::Notice& notice) {
 constexpr size_t kWhyBytesMax = 1'024;
 constexpr size_t kReasonBytesMax = 64;
 
-// A gateway that says none is older than reasons, and one whose reason is no CamelCase word is not to be quoted in an Event.
-std::string reason_of(const v1::ServiceResult& refused) {
-    const std::string& word = refused.reason();
+// A CamelCase word; another one is not to be quoted in an Event.
+bool is_reason(const std::string& word) {
     const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-    const bool is_word = !word.empty() && word.size() <= kReasonBytesMax && word.front() <= 'Z' && std::ranges::all_of(word, is_letter);
-    return is_word ? word : std::string(model::kInvalidService);
+    return !word.empty() && word.size() <= kReasonBytesMax && word.front() <= 'Z' && std::ranges::all_of(word, is_letter);
+}
+
+// A gateway that says none is older than reasons.
+std::string reason_of(const v1::ServiceResult& refused) {
+    return is_reason(refused.reason()) ? refused.reason() : std::string(model::kInvalidService);
 }
 
 }  // namespace
@@ -130,21 +134,18 @@ void StateSession::work_in_changes(Time now) {
         // Not earlier: of a list that has not arrived, "no Node has this name" would be said.
         absorb(engine_.set_gateway(*identity_), heard);
     }
+    if (const auto unheard = std::exchange(unheard_, std::nullopt)) {
+        on_observed(*unheard);
+    }
 }
 
 void StateSession::absorb(const semantics::Step& step, Time heard) {
     for (const auto& about : step.appeared) {
         ++counters_.notices[about.notice.reason];
-        say(level_of(about.notice), text_of(about));
-        if (observer_ != nullptr) {
-            observer_->on_notice_appeared(gateway_name(), about);
-        }
+        tell_appeared(about);
     }
     for (const auto& about : step.gone) {
-        say(LogLine::Level::Info, "no longer: " + text_of(about));
-        if (observer_ != nullptr) {
-            observer_->on_notice_gone(gateway_name(), about);
-        }
+        tell_gone(about);
     }
     if (step.backends) {
         say(LogLine::Level::Info, step.backends->why);
@@ -166,6 +167,51 @@ void StateSession::absorb(const semantics::Step& step, Time heard) {
         lacks_.everything = true;
         lacks_.beyond_keys = true;
         lacks_.keys.clear();
+    }
+}
+
+void StateSession::tell_appeared(const semantics::ObjectNotice& about) {
+    say(level_of(about.notice), text_of(about));
+    if (observer_ != nullptr) {
+        observer_->on_notice_appeared(gateway_name(), about);
+    }
+}
+
+void StateSession::tell_gone(const semantics::ObjectNotice& about) {
+    say(LogLine::Level::Info, "no longer: " + text_of(about));
+    if (observer_ != nullptr) {
+        observer_->on_notice_gone(gateway_name(), about);
+    }
+}
+
+// Like its refusals, what a gateway says is believed about Services that it was sent, in bounded words.
+void StateSession::on_observed(const v1::Observed& observed) {
+    if (!objects_known_) {
+        unheard_ = observed;
+        return;
+    }
+    std::set<semantics::ObjectNotice> now;
+    for (const v1::ObservedNotice& each : observed.notices()) {
+        auto notice = rpc::from_proto(each);
+        if (now.size() >= model::kObservedMax) {
+            break;
+        }
+        if (!notice || !is_reason(notice->notice.reason) || !engine_.desired().contains(notice->key)) {
+            continue;
+        }
+        notice->notice.message.resize(std::min(notice->notice.message.size(), kWhyBytesMax));
+        now.insert({"Service", {notice->key.namespace_name, notice->key.name}, std::move(notice->notice)});
+    }
+    const auto before = std::exchange(observed_, std::move(now));
+    for (const auto& about : observed_) {
+        if (!before.contains(about)) {
+            tell_appeared(about);
+        }
+    }
+    for (const auto& about : before) {
+        if (!observed_.contains(about)) {
+            tell_gone(about);
+        }
     }
 }
 

@@ -67,6 +67,8 @@ class StateSession {
     // An error is a gateway that does not speak this protocol; the stream is of no use then.
     [[nodiscard]] Status on_identity(const v1::Identity& identity, Time now);
     [[nodiscard]] Status on_applied(const v1::Applied& applied, Time now);
+    // What the gateway has to say by itself: all of it. What came or went since the last time is told.
+    void on_observed(const v1::Observed& observed);
 
     // Works in the changes that are due. For while there is nobody to send to: next() does it by itself.
     void work_in_changes(Time now);
@@ -102,6 +104,8 @@ class StateSession {
     };
 
     void absorb(const semantics::Step& step, Time heard);
+    void tell_appeared(const semantics::ObjectNotice& about);
+    void tell_gone(const semantics::ObjectNotice& about);
     void audit(Time now);
     void begin_full_state(Time now);
     void begin_delta();
@@ -138,6 +142,8 @@ class StateSession {
     std::optional<Time> audit_due_;
     std::map<model::ServiceKey, std::string> refused_;  // and why
     std::set<model::ServiceKey> programmed_;            // told to the observer
+    std::set<semantics::ObjectNotice> observed_;        // by the gateway, as it said last
+    std::optional<v1::Observed> unheard_;               // said before the objects were known that it is about
     GatewayStatus counters_;                            // those of its fields that only grow
     std::optional<Time> applied_at_;
     std::vector<LogLine> log_;

@@ -412,6 +412,54 @@ TEST_F(StateSessionTest, NewRulesAboutExternalIpsAreSentAndNoticesCounted_XIP006
     EXPECT_EQ(status().notices, (std::map<std::string, uint64_t>{{"ExternalIPNotAllowed", 2}}));
 }
 
+v1::Observed observed_by_gateway(const std::vector<std::pair<std::string, std::string>>& notices) {
+    v1::Observed message;
+    for (const auto& [service, reason] : notices) {
+        auto& each = *message.add_notices();
+        each.mutable_key()->set_namespace_("default");
+        each.mutable_key()->set_name(service);
+        each.mutable_key()->set_port_name("http");
+        each.mutable_key()->set_protocol(v1::PROTOCOL_TCP);
+        each.mutable_notice()->set_reason(reason);
+        each.mutable_notice()->set_message(std::string(5'000, 'm'));
+    }
+    return message;
+}
+
+TEST_F(StateSessionTest, WhatTheGatewayObservesIsToldOnceAndWhenItIsOver_NAT002_HC005) {
+    start_with(changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2")}));
+    session_.on_observed(observed_by_gateway({{"a", "SNATPortExhausted"}}));
+    EXPECT_EQ(listener_.take(), std::vector<std::string>{"+ edge-1 a SNATPortExhausted"});
+    session_.on_observed(observed_by_gateway({{"a", "SNATPortExhausted"}, {"b", "NodePortInUse"}}));
+    EXPECT_EQ(listener_.take(), std::vector<std::string>{"+ edge-1 b NodePortInUse"});
+    lose_stream();
+    open();
+    session_.on_observed(observed_by_gateway({{"b", "NodePortInUse"}}));
+    EXPECT_EQ(listener_.take(), std::vector<std::string>{"- edge-1 a SNATPortExhausted"}) << "another stream is no news";
+    EXPECT_EQ(said("no longer: Service default/a: SNATPortExhausted"), 1U);
+}
+
+TEST_F(StateSessionTest, ObservationsBeforeTheObjectsAreKnownAreKept_GEN012) {
+    open();
+    session_.on_observed(observed_by_gateway({{"a", "SNATPortExhausted"}}));
+    EXPECT_TRUE(listener_.take().empty());
+    changes(changes_of({service_at("a", "80.0.0.1")}));
+    settle();
+    const auto told = listener_.take();
+    EXPECT_EQ(std::ranges::count(told, "+ edge-1 a SNATPortExhausted"), 1);
+}
+
+// As with refusals: Services that are none of its own, words that are no reason, texts without end.
+TEST_F(StateSessionTest, AGatewayCannotSayWhatItLikes_EVT001) {
+    start_with(changes_of({service_at("a", "80.0.0.1")}));
+    session_.on_observed(observed_by_gateway({{"stranger", "NodePortInUse"}, {"a", "not a word"}, {"a", ""}}));
+    EXPECT_TRUE(listener_.take().empty());
+    session_.on_observed(observed_by_gateway({{"a", "NodePortInUse"}}));
+    const auto lines = session_.take_log();
+    ASSERT_EQ(lines.size(), 1U);
+    EXPECT_LT(lines[0].text.size(), 1'200U);
+}
+
 // A gateway of an older version says why, and no reason.
 TEST_F(StateSessionTest, ARefusalIsToldUnderTheGatewaysReason_EVT001) {
     gateway_.refuse = [](const v1::ServiceKey& key) { return Refusal{key.name() == "a" ? "FrontendConflict" : "", "belongs to another"}; };
