@@ -6,7 +6,7 @@ from lab.network import BACKENDS, BACKENDS6
 
 
 def service(name, port=80, *, protocol="TCP", target_port=9376, external_ips=(), ingress_ips=(), node_port=None, policy="Cluster",
-            source_ranges=(), annotations=None, families=("IPv4",), affinity_timeout_s=None):
+            source_ranges=(), annotations=None, families=("IPv4",), affinity_timeout_s=None, health_check_port=None):
     kind = "LoadBalancer" if ingress_ips else "NodePort" if node_port else "ClusterIP"
     digest = zlib.crc32(name.encode())
     cluster_ips = {"IPv4": f"10.96.{digest >> 8 & 255}.{digest & 255}", "IPv6": f"fd00:96::{digest & 65535:x}"}
@@ -17,6 +17,8 @@ def service(name, port=80, *, protocol="TCP", target_port=9376, external_ips=(),
         spec["externalIPs"] = list(external_ips)
     if kind != "ClusterIP" or external_ips:
         spec["externalTrafficPolicy"] = policy
+    if health_check_port:
+        spec["healthCheckNodePort"] = health_check_port
     if source_ranges:
         spec["loadBalancerSourceRanges"] = list(source_ranges)
     if affinity_timeout_s:
