@@ -229,7 +229,7 @@ std::optional<model::Refusal> Compiler::obstacle_of(const ServicePort& port) con
     for (const auto& frontend : port.desired->frontends) {
         const Claim claim(frontend, port.key.protocol);
         // Neither comes off the wire (rpc/convert.hpp).
-        if (frontend.set >= port.desired->sets.size()) {
+        if (std::max(frontend.set, frontend.inside_set.value_or(0)) >= port.desired->sets.size()) {
             return model::Refusal{model::kInvalidService, claim.to_string() + " leads to no backend set"};
         }
         if (!own.insert(claim).second) {
@@ -500,7 +500,8 @@ void Compiler::place_row(const IpAddr& address, L4Port l4_port, Protocol protoco
                 .cls = row.frontend->cls,
                 .set = row.frontend->set,
                 .service = programmed.service,
-                .filter = row.frontend->filtered ? programmed.filter : nullptr});
+                .filter = row.frontend->filtered ? programmed.filter : nullptr,
+                .inside_set = row.frontend->inside_set});
 }
 
 Compiler::Row Compiler::row_of(const Claim& claim) const {

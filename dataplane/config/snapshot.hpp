@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "dataplane/conn/flow_order.hpp"
+#include "dataplane/lb/cluster_clients.hpp"
 #include "dataplane/lb/service_table.hpp"
 #include "dataplane/nat/snat_config.hpp"
 #include "dataplane/route/route_table.hpp"
@@ -17,6 +18,8 @@ struct Snapshot {
     std::shared_ptr<const lb::ServiceTable> services = std::make_shared<lb::ServiceTable>();
     std::shared_ptr<const route::RouteTable> routes = std::make_shared<route::RouteTable>();
     std::shared_ptr<const nat::SnatConfig> snat = std::make_shared<nat::SnatConfig>();
+    std::shared_ptr<const lb::ClusterClients> cluster_clients = std::make_shared<lb::ClusterClients>();
+    bool rejects_closed_vip_ports = false;  // what a packet to a VIP's undeclared port gets, silence otherwise (LB-021)
     // Not yet done by all workers (WorkerSet::flow_orders_done). Published together with the Services that offer the endpoint no longer, so
     // that no worker opens a flow which it has just been told to end.
     std::shared_ptr<const conn::FlowOrders> flow_orders = std::make_shared<conn::FlowOrders>();

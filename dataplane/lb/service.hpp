@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -119,6 +120,7 @@ struct Frontend {
     uint8_t set = 0;  // index into Service::sets
     std::shared_ptr<const Service> service;
     std::shared_ptr<const SourceFilter> filter;  // null: everyone
+    std::optional<uint8_t> inside_set = {};      // instead of `set` for clients inside the cluster (ClusterClients); empty: the same
 };
 
 }  // namespace penstock::lb

@@ -1,5 +1,6 @@
 #include "dataplane/lb/service_table.hpp"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
@@ -35,13 +36,14 @@ Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(const std::vecto
             if ((frontend.cls == FrontendClass::NodePort) != node_ports) {
                 continue;
             }
-            if (frontend.service == nullptr || frontend.set >= frontend.service->sets.size()) {
+            if (frontend.service == nullptr || std::max(frontend.set, frontend.inside_set.value_or(0)) >= frontend.service->sets.size()) {
                 return fail(Errc::Internal, "frontend " + describe(frontend) + " leads to no backend set");
             }
             const auto [present, is_new] = placed.try_emplace({frontend.address, frontend.port, frontend.protocol}, &frontend);
             const Frontend& owner = *present->second;
             const bool outranked = node_ports && owner.cls != FrontendClass::NodePort;
-            const bool repeated = node_ports && owner.service == frontend.service && owner.set == frontend.set;
+            const bool repeated =
+                node_ports && owner.service == frontend.service && owner.set == frontend.set && owner.inside_set == frontend.inside_set;
             if (!is_new && !outranked && !repeated) {
                 return fail(Errc::Internal, "frontend " + describe(frontend) + " is claimed by service " + owner.service->display_name() +
                                                 " and by service " + frontend.service->display_name());

@@ -9,6 +9,7 @@
 
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/base/hash.hpp"
+#include "dataplane/lb/cluster_clients.hpp"
 #include "dataplane/lb/service.hpp"
 #include "dataplane/lb/shared_hash.hpp"
 
@@ -16,14 +17,20 @@ namespace penstock::lb {
 
 // Which source modes a frontend has had since this process started. A flow's owner among the workers follows from the mode in force when it
 // was opened, and the flow outlives a change of policy and even its frontend; so placement has to remember.
-struct PlacementModes {
+struct SourceModes {
     bool translate_seen = false;
     bool keep_seen = false;
     SourceMode current = SourceMode::Translate;  // the last one where the frontend is gone
     [[nodiscard]] constexpr bool any() const noexcept { return translate_seen || keep_seen; }
+    constexpr bool operator==(const SourceModes&) const = default;
+};
+// Those for clients outside the cluster, and for those inside; nearly always the same.
+struct PlacementModes : SourceModes {
+    SourceModes inside;
+    [[nodiscard]] constexpr bool ask_for_client() const noexcept { return inside != static_cast<const SourceModes&>(*this); }
 };
 
-// What a worker needs of a frontend, in one cache line of its own: 56 bytes do not go twice into 64, and a row across two lines costs two.
+// What a worker needs of a frontend, in one cache line of its own: a row across two lines costs two.
 struct alignas(kCacheLine) FrontendRow {
     IpAddr address;
     const Service* service = nullptr;      // never null in a table
@@ -32,9 +39,13 @@ struct alignas(kCacheLine) FrontendRow {
     Protocol protocol = Protocol::Tcp;
     FrontendClass cls = FrontendClass::ExternalIp;
     uint8_t set = 0;
+    uint8_t inside_set = 0;  // for clients inside the cluster; nearly always the same
     PlacementModes modes;
     std::shared_ptr<const void> owner;  // keeps service and filter alive; not for workers, who would share its count
     [[nodiscard]] const BackendSet& backends() const noexcept { return service->sets[set]; }
+    [[nodiscard]] const BackendSet& backends(const IpAddr& client, const ClusterClients& cluster) const noexcept {
+        return service->sets[inside_set == set || !cluster.are_inside(client) ? set : inside_set];
+    }
 };
 static_assert(sizeof(FrontendRow) == kCacheLine);
 

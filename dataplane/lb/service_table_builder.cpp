@@ -16,8 +16,14 @@ struct IsAt {
     }
 };
 
-PlacementModes modes_of(SourceMode mode) noexcept {
+SourceModes modes_of(const Frontend& frontend, uint8_t set) noexcept {
+    const SourceMode mode = frontend.service->sets[set].source;
     return {.translate_seen = mode == SourceMode::Translate, .keep_seen = mode == SourceMode::Keep, .current = mode};
+}
+
+void add_what_was(SourceModes& modes, const SourceModes& before) noexcept {
+    modes.translate_seen |= before.translate_seen;
+    modes.keep_seen |= before.keep_seen;
 }
 
 // Something that keeps both alive.
@@ -67,6 +73,7 @@ uint64_t ServiceTableBuilder::hash(const IpAddr& address, L4Port port, Protocol 
 void ServiceTableBuilder::put(const Frontend& frontend) {
     const uint64_t at = hash(frontend.address, frontend.port, frontend.protocol);
     const IsAt is_it{frontend.address, frontend.port, frontend.protocol};
+    const uint8_t inside_set = frontend.inside_set.value_or(frontend.set);
     FrontendRow row{.address = frontend.address,
                     .service = frontend.service.get(),
                     .filter = frontend.filter.get(),
@@ -74,11 +81,12 @@ void ServiceTableBuilder::put(const Frontend& frontend) {
                     .protocol = frontend.protocol,
                     .cls = frontend.cls,
                     .set = frontend.set,
-                    .modes = modes_of(frontend.service->sets[frontend.set].source),
+                    .inside_set = inside_set,
+                    .modes = {modes_of(frontend, frontend.set), modes_of(frontend, inside_set)},
                     .owner = owner_of(frontend)};
     const auto with_what_was = [&](const PlacementModes& before) {
-        row.modes.translate_seen |= before.translate_seen;
-        row.modes.keep_seen |= before.keep_seen;
+        add_what_was(row.modes, before);
+        add_what_was(row.modes.inside, before.inside);
     };
     if (FrontendRow* present = rows_.find_to_edit(at, is_it)) {
         with_what_was(present->modes);

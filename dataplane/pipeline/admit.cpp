@@ -13,6 +13,21 @@ bool is_own_source(const nat::SnatConfig& snat, const IpAddr& source) noexcept {
     return std::ranges::find(snat.addresses, source, &nat::SnatAddress::address) != snat.addresses.end();
 }
 
+// The address is a VIP and nothing else, and no Service declares the port (LB-021). A RST is never answered, nor what is no segment at all.
+Admission closed_port(const config::Snapshot& snapshot, const packet::Parsed& parsed) noexcept {
+    const bool is_answerable = [&] {
+        if (parsed.key.protocol != Protocol::Tcp) {
+            return true;
+        }
+        const conn::TcpFlagClass flags = conn::classify(parsed.tcp_flags);
+        return flags != conn::TcpFlagClass::Rst && flags != conn::TcpFlagClass::Invalid;
+    }();
+    if (snapshot.rejects_closed_vip_ports && is_answerable) {
+        return {Admission::Kind::Reject, {}, nullptr, nullptr};
+    }
+    return {Admission::Kind::Drop, DropReason::VipPortClosed, nullptr, nullptr};
+}
+
 }  // namespace
 
 Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed) noexcept {
@@ -22,7 +37,7 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
         // An address that Linux has is Linux's on every port that no Service declares (XIP-003). An address that is only a VIP belongs to
         // nobody there, and asking Linux would only make it answer for an address it lacks.
         if (!snapshot.routes->is_local(parsed.key.destination) && snapshot.services->is_vip(parsed.key.destination)) {
-            return drop(DropReason::VipPortClosed);
+            return closed_port(snapshot, parsed);
         }
         return {};
     }
@@ -43,7 +58,7 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
                 return {Admission::Kind::Reject, {}, frontend, nullptr};  // mid-stream without a flow: RST (REJ-005)
         }
     }
-    const lb::BackendSet& set = frontend->backends();
+    const lb::BackendSet& set = frontend->backends(parsed.key.source, *snapshot.cluster_clients);
     if (set.usable.empty()) {
         switch (set.when_empty) {
             case lb::EmptyAction::Reject:

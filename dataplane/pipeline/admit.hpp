@@ -17,9 +17,9 @@ struct Admission {
         Drop,    // for `reason`
     };
     Kind kind = Kind::Punt;
-    DropReason reason{};  // where kind is Drop
-    const lb::FrontendRow* frontend = nullptr;
-    const lb::BackendSet* set = nullptr;
+    DropReason reason{};                        // where kind is Drop
+    const lb::FrontendRow* frontend = nullptr;  // null for Punt, and where a VIP's port is closed
+    const lb::BackendSet* set = nullptr;        // that this client may choose from
 };
 
 // Order matters and is the requirement sheet's: source ranges before policy and reject (SRC-001), no flow for a segment that cannot open

@@ -34,19 +34,21 @@ void drop_counted(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::Fronte
 }
 
 // Turns the packet into its own answer, addressed to the client.
-void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow& frontend) noexcept {
+void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend) noexcept {
     // The limit first: it costs nothing, and checking a flood's checksums would.
     if (!ctx.rejects.take(ctx.now)) {
-        return drop_counted(ctx, burst, i, &frontend, DropReason::RejectLimited);
+        return drop_counted(ctx, burst, i, frontend, DropReason::RejectLimited);
     }
     const IpAddr client = burst.parsed[i].key.source;
     const auto answer = packet::make_reject(std::span(burst.data[i], burst.capacity[i]), burst.length[i], burst.parsed[i]);
     if (!answer) {
-        return drop_counted(ctx, burst, i, &frontend, answer.error());
+        return drop_counted(ctx, burst, i, frontend, answer.error());
     }
     burst.length[i] = *answer;
     burst.answers[i] = true;
-    ctx.counters.services[frontend.service->id.value].rejected.add(1);
+    if (frontend != nullptr) {
+        ctx.counters.services[frontend->service->id.value].rejected.add(1);
+    }
     ctx.count()[Counter::Rejected].add(1);
     forward_one(ctx, burst, i, client, static_cast<uint16_t>(*answer - sizeof(packet::EthernetHeader)));
 }
@@ -217,7 +219,7 @@ bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
             burst.verdict[i] = Verdict::Punt;
             return false;
         case Admission::Kind::Reject:
-            reject(ctx, burst, i, *admission.frontend);
+            reject(ctx, burst, i, admission.frontend);
             return false;
         case Admission::Kind::Drop:
             drop_counted(ctx, burst, i, admission.frontend, admission.reason);

@@ -20,8 +20,21 @@ bool is_snat_reply(const packet::FlowKey& key, const config::Snapshot& snapshot)
     return false;
 }
 
-Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, lb::PlacementModes& modes) noexcept {
-    modes = snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol);
+// Where they are not the same for clients inside the cluster and outside: those for what this client is, and has been.
+lb::SourceModes modes_for(const IpAddr& client, const lb::PlacementModes& modes, const lb::ClusterClients& cluster) noexcept {
+    const bool were_outside = cluster.were_outside(client);
+    const bool were_inside = cluster.were_inside(client);
+    return {.translate_seen = (were_outside && modes.translate_seen) || (were_inside && modes.inside.translate_seen),
+            .keep_seen = (were_outside && modes.keep_seen) || (were_inside && modes.inside.keep_seen),
+            .current = cluster.are_inside(client) ? modes.inside.current : modes.current};
+}
+
+Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, lb::SourceModes& modes) noexcept {
+    const lb::PlacementModes all = snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol);
+    modes = all;
+    if (all.ask_for_client()) [[unlikely]] {
+        modes = modes_for(key.source, all, *snapshot.cluster_clients);
+    }
     if (modes.any()) {
         return Rule::Frontend;
     }
@@ -40,7 +53,7 @@ Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, lb::P
 Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner, WorkerId receiver,
                  bool flow_stays_on_queue) noexcept {
     Candidates candidates;
-    lb::PlacementModes modes;
+    lb::SourceModes modes;
     switch (rule_of(key, snapshot, modes)) {
         case Rule::Frontend: {
             const WorkerId translated = flow_stays_on_queue ? receiver : owner.of_tuple(key);
@@ -70,7 +83,7 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
 }
 
 const char* placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot, bool flow_stays_on_queue) noexcept {
-    lb::PlacementModes modes;
+    lb::SourceModes modes;
     switch (rule_of(key, snapshot, modes)) {
         case Rule::Frontend:
             if (modes.current == lb::SourceMode::Keep) {

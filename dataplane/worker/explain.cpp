@@ -126,7 +126,8 @@ class Teller {
                 step("admit", std::string("dropped: ") + std::string(text_of(admission.reason).meaning));
                 return drop(admission.reason);
             case pipeline::Admission::Kind::Reject:
-                step("admit", admission.set == nullptr               ? "rejected with RST: TCP in mid-stream without a connection"
+                step("admit", admission.frontend == nullptr ? "rejected: closed ports of Services' addresses are told so (vip-closed-port)"
+                              : admission.set == nullptr    ? "rejected with RST: TCP in mid-stream without a connection"
                               : query_.key.protocol == Protocol::Tcp ? "rejected with RST: the Service has no usable endpoint"
                               : query_.key.destination.is_v4()
                                   ? "rejected with ICMP port unreachable: the Service has no usable endpoint"
@@ -143,11 +144,17 @@ class Teller {
     void service_step(const lb::FrontendRow* frontend) {
         const std::string destination = socket_text(query_.key.destination, query_.key.destination_port);
         if (frontend != nullptr) {
-            const lb::BackendSet& set = frontend->backends();
             out_.frontend_class = frontend->cls;
-            return step("service", destination + " is a frontend of " + frontend->service->display_name() + " (" +
-                                       lb::to_string(frontend->cls) + "); usable backends: " + std::to_string(set.usable.size()) +
-                                       "; source: " + lb::to_string(set.source));
+            const IpAddr& client = query_.key.source;
+            const lb::BackendSet& set = frontend->backends(client, *snapshot_.cluster_clients);
+            std::string which;
+            if (frontend->inside_set != frontend->set) {
+                which = "; backend set " + std::to_string(&set - frontend->service->sets.data()) + ", because the client is " +
+                        (snapshot_.cluster_clients->are_inside(client) ? "inside" : "outside") + " the cluster's Pod CIDRs";
+            }
+            return step("service",
+                        destination + " is a frontend of " + frontend->service->display_name() + " (" + lb::to_string(frontend->cls) + ")" +
+                            which + "; usable backends: " + std::to_string(set.usable.size()) + "; source: " + lb::to_string(set.source));
         }
         if (snapshot_.routes->is_local(query_.key.destination)) {
             return step("service", destination + " is no frontend, but the host's own address: Linux decides");
@@ -171,7 +178,7 @@ class Teller {
         FlowKey after{query_.key.source, backend.address, query_.key.source_port, backend.port, query_.key.protocol, {}};
         const bool keep = set.source == lb::SourceMode::Keep;
         if (!nat::must_translate(keep, query_.key.source, backend.address)) {
-            step("snat", "none: the client's address and port are kept (externalTrafficPolicy Local)");
+            step("snat", "none: this backend set keeps the client's address and port");
             return leave(after);
         }
         const std::optional<route::NextHop> next_hop = snapshot_.routes->next_hop(backend.address);

@@ -213,5 +213,47 @@ TEST(NodePorts, DoNotAnswerOnAVip_NODEPORT004) {
     EXPECT_EQ(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(1, 30080, "S").build()).reason, DropReason::VipPortClosed);
 }
 
+// LB-021: closed ports of addresses that are only Services' may say so; whatever may not be answered stays silent all the same.
+TEST(ClosedVipPorts, AreAnsweredWhereTheOperatorWantsIt_LB021) {
+    VirtualGateway gateway;
+    TestService on_host = web();
+    on_host.name = "on-host";
+    on_host.frontends = {{kUpAddress, 80}};
+    gateway.publish({web(), on_host});
+    const auto to_vip = [] { return from_client().ipv4("10.80.1.2", "80.11.12.10"); };
+    EXPECT_EQ(gateway.send(to_vip().tcp(40000, 8080, "S").build()).reason, DropReason::VipPortClosed) << "silence is the default";
+    EXPECT_EQ(gateway.send(to_vip().udp(40000, 53).build()).reason, DropReason::VipPortClosed);
+
+    gateway.set_rejects_closed_vip_ports(true);
+    const Outcome reset = gateway.send(to_vip().tcp(40000, 8080, "S").build());
+    ASSERT_EQ(reset.verdict, Verdict::Transmit);
+    packet::Parsed parsed;
+    ASSERT_TRUE(packet::parse(reset.frame, parsed));
+    EXPECT_TRUE(parsed.tcp_flags.has(packet::TcpFlags::kRst));
+    EXPECT_EQ(parsed.key, (packet::FlowKey{kVip, kClient, 8080, 40000, Protocol::Tcp, {}}));
+    const Outcome unreachable = gateway.send(to_vip().udp(40000, 53).build());
+    ASSERT_EQ(unreachable.verdict, Verdict::Transmit);
+    EXPECT_EQ(unreachable.frame[14 + 9], 1) << "ICMP";
+    EXPECT_EQ(unreachable.frame[14 + 20], 3) << "destination unreachable";
+    EXPECT_EQ(unreachable.frame[14 + 21], 3) << "port";
+
+    EXPECT_EQ(gateway.send(to_vip().tcp(40000, 8080, "R").build()).reason, DropReason::VipPortClosed) << "a RST is never answered";
+    EXPECT_EQ(gateway.send(to_vip().tcp(40000, 8080, "SF").build()).reason, DropReason::VipPortClosed);
+    EXPECT_EQ(gateway.send(to_vip().udp(40000, 53).to_mac("01:00:5e:00:00:01").build()).verdict, Verdict::Drop);
+    // An address that Linux has as well is Linux's on its other ports (XIP-003).
+    EXPECT_EQ(gateway.send(from_client().ipv4("10.80.1.2", "10.80.1.1").tcp(40000, 8080, "S").build()).verdict, Verdict::Punt);
+    EXPECT_EQ(gateway.connections(), 0U);
+}
+
+TEST(ClosedVipPorts, AnswersAreLimited_LB021_REJ003) {
+    VirtualGateway gateway(VirtualGateway::Options{.rejects_per_second = 2, .rejects_burst = 2});
+    gateway.publish({web()});
+    gateway.set_rejects_closed_vip_ports(true);
+    const auto syn = from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(40000, 8080, "S").build();
+    EXPECT_EQ(gateway.send(syn).verdict, Verdict::Transmit);
+    EXPECT_EQ(gateway.send(syn).verdict, Verdict::Transmit);
+    EXPECT_EQ(gateway.send(syn).reason, DropReason::RejectLimited);
+}
+
 }  // namespace
 }  // namespace penstock::test

@@ -119,7 +119,8 @@ class FullCompiler {
                          .cls = frontend.cls,
                          .set = frontend.set,
                          .service = programmed.service,
-                         .filter = frontend.filtered ? programmed.filter : nullptr};
+                         .filter = frontend.filtered ? programmed.filter : nullptr,
+                         .inside_set = frontend.inside_set};
         if (frontend.cls == FrontendClass::NodePort) {
             node_ports_.emplace_back(frontend.family, std::move(row));
             return;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -134,13 +135,19 @@ TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN00
                     row.service = nullptr;
                 } else {
                     auto service = std::make_shared<Service>();
-                    service->sets.resize(1);
-                    service->sets[0].source = random.one_in(2) ? SourceMode::Keep : SourceMode::Translate;
-                    builder.put({.address = address, .port = port, .protocol = protocol, .service = service});
+                    service->sets.resize(2);
+                    for (BackendSet& set : service->sets) {
+                        set.source = random.one_in(2) ? SourceMode::Keep : SourceMode::Translate;
+                    }
+                    const std::optional<uint8_t> inside_set = random.one_in(2) ? std::optional<uint8_t>(1) : std::nullopt;
+                    builder.put({.address = address, .port = port, .protocol = protocol, .service = service, .inside_set = inside_set});
                     row.service = service.get();
-                    row.modes.current = service->sets[0].source;
-                    row.modes.translate_seen |= row.modes.current == SourceMode::Translate;
-                    row.modes.keep_seen |= row.modes.current == SourceMode::Keep;
+                    const auto see = [](SourceModes& modes, SourceMode mode) {
+                        modes.current = mode;
+                        (mode == SourceMode::Keep ? modes.keep_seen : modes.translate_seen) = true;
+                    };
+                    see(row.modes, service->sets[0].source);
+                    see(row.modes.inside, service->sets[inside_set.value_or(0)].source);
                     row.gone_as = 0;
                 }
                 if (!row.modes.any()) {
@@ -210,6 +217,7 @@ TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN00
                 ASSERT_EQ(modes.translate_seen, row.modes.translate_seen);
                 ASSERT_EQ(modes.keep_seen, row.modes.keep_seen);
                 ASSERT_EQ(modes.current, row.modes.current);
+                ASSERT_EQ(modes.inside, row.modes.inside);
             }
             ASSERT_EQ(rows, 0U) << "a row that the model does not have";
         }

@@ -83,9 +83,10 @@ BackendId VirtualGateway::backend_id(const TestService& service, const IpAddr& a
     return backend_ids_.back().second;
 }
 
-lb::BackendSet VirtualGateway::backend_set(const TestService& service, const std::vector<uint8_t>& hosts, IpFamily family) {
+lb::BackendSet VirtualGateway::backend_set(const TestService& service, const std::vector<uint8_t>& hosts, IpFamily family,
+                                           lb::SourceMode source) {
     lb::BackendSet set;
-    set.source = service.source;
+    set.source = source;
     set.when_empty = service.when_empty;
     for (const uint8_t host : hosts) {
         const IpAddr address = backend_address(host, family);
@@ -117,7 +118,12 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
         row->affinity_epoch = service.affinity_timeout_s == 0 ? 0 : service.affinity_epoch;
         for (const std::vector<uint8_t>* hosts : {&service.backends, &service.local_backends}) {
             for (const IpFamily family : kFamilies) {
-                row->sets.push_back(backend_set(service, *hosts, family));
+                row->sets.push_back(backend_set(service, *hosts, family, service.source));
+            }
+        }
+        for (const IpFamily family : kFamilies) {
+            if (service.inside) {
+                row->sets.push_back(backend_set(service, service.inside->backends, family, service.inside->source));
             }
         }
         std::shared_ptr<lb::SourceFilter> filter;
@@ -127,6 +133,9 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
         const auto add = [&](const IpAddr& address, L4Port port, lb::FrontendClass cls, bool is_local = false) {
             const auto set = static_cast<uint8_t>((is_local ? 2 : 0) + (address.is_v4() ? 0 : 1));
             frontends.push_back({address, port, service.protocol, cls, set, row, filter});
+            if (service.inside) {
+                frontends.back().inside_set = static_cast<uint8_t>(address.is_v4() ? 4 : 5);
+            }
         };
         for (const auto& [address, port] : service.frontends) {
             add(address, port, lb::FrontendClass::ExternalIp);
@@ -144,6 +153,24 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
     auto table = lb::ServiceTable::build(std::move(frontends), std::move(compiled), snapshot_.services.get());
     PENSTOCK_CHECK(table);
     snapshot_.services = *table;
+    ++snapshot_.generation;
+}
+
+void VirtualGateway::take_over(const config::Snapshot& from_control) {
+    config::Snapshot next = from_control;
+    next.routes = snapshot_.routes;
+    next.snat = snapshot_.snat;
+    next.generation = snapshot_.generation + 1;
+    snapshot_ = std::move(next);
+}
+
+void VirtualGateway::set_pod_cidrs(std::vector<Prefix> pod_cidrs) {
+    snapshot_.cluster_clients = std::make_shared<lb::ClusterClients>(snapshot_.cluster_clients->changed_to(std::move(pod_cidrs)));
+    ++snapshot_.generation;
+}
+
+void VirtualGateway::set_rejects_closed_vip_ports(bool rejects) {
+    snapshot_.rejects_closed_vip_ports = rejects;
     ++snapshot_.generation;
 }
 

@@ -56,6 +56,12 @@ struct TestService {
     uint32_t affinity_epoch = 1;
     std::vector<std::pair<IpAddr, L4Port>> local_frontends;  // as of policy Local: they offer local_backends only
     std::vector<uint8_t> local_backends;
+    // A set of its own for clients inside the cluster (ETP-006, NAT-004).
+    struct Inside {
+        lb::SourceMode source = lb::SourceMode::Keep;
+        std::vector<uint8_t> backends;
+    };
+    std::optional<Inside> inside = {};
 };
 
 struct Outcome {
@@ -86,6 +92,11 @@ class VirtualGateway {
     // Replaces all Services in one step. Service and backend ids follow names, addresses and ports, as compile() keeps them; a backend that
     // was in no set of its Service meanwhile comes back for another stay.
     void publish(const std::vector<TestService>& services);
+    // What the control plane made: everything but routes and SNAT, which are those of this network.
+    void take_over(const config::Snapshot& from_control);
+    // These are inside the cluster from now on.
+    void set_pod_cidrs(std::vector<Prefix> pod_cidrs);
+    void set_rejects_closed_vip_ports(bool rejects);
     // Backends whose neighbour entry is not usable: packets to them are held.
     void set_unresolved(std::vector<uint8_t> backends);
     void remove_routes();
@@ -141,7 +152,7 @@ class VirtualGateway {
     void run(WorkerId worker, std::vector<InFlight> packets, std::vector<Outcome>& outcomes);
     ServiceId service_id(const TestService& service);
     BackendId backend_id(const TestService& service, const IpAddr& address);
-    lb::BackendSet backend_set(const TestService& service, const std::vector<uint8_t>& hosts, IpFamily family);
+    lb::BackendSet backend_set(const TestService& service, const std::vector<uint8_t>& hosts, IpFamily family, lb::SourceMode source);
     void rebuild_routes();
     // Of one worker, at its round's end.
     void collect_own_segments(pipeline::WorkerContext& context);

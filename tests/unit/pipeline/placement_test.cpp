@@ -2,6 +2,7 @@
 // on the wrong one. Whatever the number of workers, the outside must not see a difference.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -190,6 +191,64 @@ TEST_P(Placement, ANodePortGivenBackServesAsSnatPort_NAT002) {
         ASSERT_EQ(reply.verdict, Verdict::Transmit) << port;
         ASSERT_EQ(key_of(reply.frame).destination_port, port);
     }
+}
+
+// ETP-006, NAT-004: clients inside the Pod CIDRs have a backend set of their own, with a source mode of its own. Flows of either kind are
+// found on whatever worker they live, and still are when the CIDRs change under them, the policy, or both.
+TEST_P(Placement, ClientsInsideTheClusterHaveASetOfTheirOwn_ETP006_NAT004_ETP007) {
+    const uint32_t workers = GetParam();
+    Prng random;
+    VirtualGateway gateway(VirtualGateway::Options{.workers = workers});
+    const auto any_worker = [&] { return WorkerId{static_cast<uint8_t>(random.below(workers))}; };
+    TestService service{.frontends = {{kVip, 80}}, .backends = {11, 12}};
+    std::vector<Prefix> pod_cidrs{*Prefix::parse("198.51.100.0/25")};
+    std::vector<LiveFlow> flows;
+    const auto open_and_check_all = [&](const char* when) {
+        for (uint32_t i = 0; i < 60; ++i) {
+            LiveFlow flow{
+                IpAddr::v4(198, 51, 100, static_cast<uint8_t>(random.below(250))), static_cast<L4Port>(10'000 + flows.size()), 80, {}};
+            const Outcome syn = gateway.send(
+                from_client().ipv4(flow.client.to_string(), "80.11.12.10").tcp(flow.client_port, 80, "S").build(), kUp, any_worker());
+            ASSERT_EQ(syn.verdict, Verdict::Transmit) << when;
+            flow.inside = key_of(syn.frame);
+            const bool is_inside = std::ranges::any_of(pod_cidrs, [&](const Prefix& cidr) { return cidr.contains(flow.client); });
+            const bool has_own_set = service.inside && is_inside;
+            const auto& backends = has_own_set ? service.inside->backends : service.backends;
+            const lb::SourceMode source = has_own_set ? service.inside->source : service.source;
+            ASSERT_NE(std::ranges::find(backends, flow.inside.destination.bytes()[15]), backends.end()) << when;
+            ASSERT_EQ(flow.inside.source == flow.client, source == lb::SourceMode::Keep) << when;
+            flows.push_back(flow);
+        }
+        for (const LiveFlow& flow : flows) {
+            const Outcome back = gateway.send(reply_to(flow.inside), kCluster, any_worker());
+            ASSERT_EQ(back.verdict, Verdict::Transmit) << when;
+            ASSERT_EQ(key_of(back.frame), (packet::FlowKey{kVip, flow.client, 80, flow.client_port, Protocol::Tcp, {}})) << when;
+            const Outcome out = gateway.send(
+                from_client().ipv4(flow.client.to_string(), "80.11.12.10").tcp(flow.client_port, 80, "A").build(), kUp, any_worker());
+            ASSERT_EQ(out.verdict, Verdict::Transmit) << when;
+            ASSERT_EQ(key_of(out.frame), flow.inside) << when;
+        }
+    };
+    gateway.set_pod_cidrs(pod_cidrs);
+    gateway.publish({service});
+    open_and_check_all("one set for all");
+    service.inside = {.source = lb::SourceMode::Keep, .backends = {13}};
+    gateway.publish({service});
+    open_and_check_all("Pods keep their source");
+    pod_cidrs = {*Prefix::parse("198.51.100.64/26"), *Prefix::parse("198.51.100.128/26")};
+    gateway.set_pod_cidrs(pod_cidrs);
+    open_and_check_all("other Pod CIDRs");
+    service.source = lb::SourceMode::Keep;
+    service.inside = {.source = lb::SourceMode::Translate, .backends = {13, 14}};
+    gateway.publish({service});
+    open_and_check_all("the other way round");
+    pod_cidrs = {};
+    gateway.set_pod_cidrs({});
+    open_and_check_all("Pod CIDRs unknown");
+    service.inside.reset();
+    gateway.publish({service});
+    open_and_check_all("one set again");
+    EXPECT_EQ(gateway.connections(), flows.size());
 }
 
 }  // namespace
