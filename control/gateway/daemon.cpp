@@ -302,7 +302,9 @@ Status Daemon::start_workers() {
 }
 
 Status Daemon::start_reconciler() {
-    reconciler_->start([this](std::unique_ptr<config::Snapshot> next) { workers_->publish(std::move(next)); });
+    reconciler_->start([this](std::unique_ptr<config::Snapshot> next) { workers_->publish(std::move(next)); },
+                       {.orders_done = [this] { return workers_->flow_orders_done(); },
+                        .flows_of = [this](BackendId id) { return workers_->inspect().backend(id).connections; }});
     return {};
 }
 

@@ -48,82 +48,86 @@ struct FlowKeeper::Run {
     const IdMap& ids;
     const FlowsOf& flows_of;
     Time now;
-    std::set<Life*> concerned = {};
+    std::set<Object*> concerned = {};
     std::vector<conn::FlowOrder> orders = {};
 };
 
-// One look at a Life: finds who has gone astray or come home, orders what is due, forgets what has no flows.
+// One look at an object: finds who has gone astray or come home, orders what is due, forgets what has no flows.
 class FlowKeeper::Settling {
  public:
-    Settling(Life& life, uint64_t run_number, Run& run) : life_(life), run_number_(run_number), run_(run) {
-        for (auto& [name, line] : life.lines) {
-            if (line.in_force == nullptr) {
+    Settling(Object& object, uint64_t run_number, Run& run) : object_(object), run_number_(run_number), run_(run) {
+        for (auto& [name, port] : object.ports) {
+            if (port.in_force == nullptr) {
                 continue;
             }
-            places_.push_back(places_with_flows(*line.in_force));
-            for (const Door& door : line.doors) {
-                if (door.owned) {
-                    homes_.insert_or_assign(door.at, &places_.back());
+            places_.push_back(places_with_flows(*port.in_force));
+            for (const Frontend& frontend : port.frontends) {
+                if (frontend.owned) {
+                    homes_.insert_or_assign(frontend.at, &places_.back());
                 }
             }
         }
     }
     // The next moment at which something is due.
     std::optional<Time> settle() {
-        for (auto& [name, line] : life_.lines) {
-            take_over_backends(line);
-            for (Backend& backend : line.backends) {
-                find_astray(line, backend);
-                end_due(line, backend);
+        for (auto& [name, port] : object_.ports) {
+            take_over_backends(port);
+            for (Backend& backend : port.backends) {
+                find_astray(port, backend);
+                end_due(port, backend);
             }
-            std::erase_if(line.backends, [&](const Backend& backend) { return is_over(line, backend); });
-            forget_doors(line);
+            std::erase_if(port.backends, [&](const Backend& backend) { return is_over(port, backend); });
+            forget_frontends(port);
+            // Of what is still remembered.
+            for (const Backend& backend : port.backends) {
+                note_next(backend);
+            }
         }
-        std::erase_if(life_.lines, [](const auto& entry) { return entry.second.in_force == nullptr && entry.second.backends.empty(); });
+        std::erase_if(object_.ports, [](const auto& entry) { return entry.second.in_force == nullptr && entry.second.backends.empty(); });
         return next_;
     }
 
  private:
-    static bool is_all_ended(const Line& line, const Backend& backend) {
-        return backend.astray.size() == line.doors.size() && std::ranges::all_of(backend.astray, &Astray::ended);
+    static bool is_all_ended(const ServicePort& port, const Backend& backend) {
+        return backend.astray.size() == port.frontends.size() && std::ranges::all_of(backend.astray, &Astray::ended);
     }
-    static Astray* astray_by(Backend& backend, const Socket& door) {
-        const auto found = std::ranges::find(backend.astray, door, &Astray::door);
+    static Astray* astray_by(Backend& backend, const Socket& frontend) {
+        const auto found = std::ranges::find(backend.astray, frontend, &Astray::frontend);
         return found == backend.astray.end() ? nullptr : &*found;
     }
-    [[nodiscard]] bool is_at_home(const Socket& place, const Socket& door) const {
-        const auto home = homes_.find(door);
+    [[nodiscard]] bool is_at_home(const Socket& place, const Socket& frontend) const {
+        const auto home = homes_.find(frontend);
         return home != homes_.end() && std::ranges::binary_search(*home->second, place);
     }
-    [[nodiscard]] BackendKey key_of(const Line& line, const Backend& backend) const {
-        return {line.id, backend.place.first, backend.place.second, InternedText(life_.key->uid)};
+    [[nodiscard]] BackendKey key_of(const ServicePort& port, const Backend& backend) const {
+        return {port.id, backend.place.first, backend.place.second, InternedText(object_.key->uid)};
     }
     // Whether the id still means this backend, and its Service still this one.
-    [[nodiscard]] bool is_bound(const Line& line, const Backend& backend) const {
+    [[nodiscard]] bool is_bound(const ServicePort& port, const Backend& backend) const {
         const BackendKey* bound_to = run_.ids.backends.key_of(backend.id);
-        const model::ServiceKey* service = run_.ids.services.key_of(line.id);
-        return bound_to != nullptr && service != nullptr && *service == line.key && *bound_to == key_of(line, backend);
+        const model::ServiceKey* service = run_.ids.services.key_of(port.id);
+        return bound_to != nullptr && service != nullptr && *service == port.key && *bound_to == key_of(port, backend);
     }
     [[nodiscard]] std::optional<Time> due(const Astray& astray) const {
-        if (life_.key->protocol == Protocol::Udp) {
+        if (object_.key->protocol == Protocol::Udp) {
             return astray.since;
         }
-        return life_.drain_timeout_s ? std::optional(astray.since + std::chrono::seconds(*life_.drain_timeout_s)) : std::nullopt;
+        return object_.drain_timeout_s ? std::optional(astray.since + std::chrono::seconds(*object_.drain_timeout_s)) : std::nullopt;
     }
-    void order(const Line& line, const Backend& backend, const Socket& door) {
-        if (is_bound(line, backend)) {
-            run_.orders.push_back({backend.id, door.first, door.second});
+    void order(const ServicePort& port, const Backend& backend, const Socket& frontend) {
+        if (is_bound(port, backend)) {
+            run_.orders.push_back({backend.id, frontend.first, frontend.second});
         }
     }
 
     // Both sides are sorted.
-    void take_over_backends(Line& line) {
-        const auto places = line.in_force == nullptr ? std::vector<Socket>() : offered_places(*line.in_force);
+    void take_over_backends(ServicePort& port) {
+        const auto places = port.in_force == nullptr ? std::vector<Socket>() : offered_places(*port.in_force);
         std::vector<Backend> next;
-        next.reserve(std::max(places.size(), line.backends.size()));
-        auto known = line.backends.begin();
+        next.reserve(std::max(places.size(), port.backends.size()));
+        auto known = port.backends.begin();
         const auto withdraw_until = [&](const auto& is_end) {
-            for (; known != line.backends.end() && !is_end(known->place); ++known) {
+            for (; known != port.backends.end() && !is_end(known->place); ++known) {
                 if (std::exchange(known->offered, false)) {
                     known->withdrawn_in = run_number_;
                 }
@@ -132,12 +136,12 @@ class FlowKeeper::Settling {
         };
         for (const Socket& place : places) {
             withdraw_until([&](const Socket& at) { return at >= place; });
-            const bool is_known = known != line.backends.end() && known->place == place;
+            const bool is_known = known != port.backends.end() && known->place == place;
             if (is_known && known->offered) {
                 next.push_back(std::move(*known++));
                 continue;
             }
-            const auto id = run_.ids.backends.find(key_of(line, Backend{.place = place, .id = {}}));
+            const auto id = run_.ids.backends.find(key_of(port, Backend{.place = place, .id = {}}));
             if (is_known && known->id == *id) {
                 known->offered = true;
                 next.push_back(std::move(*known++));
@@ -147,105 +151,112 @@ class FlowKeeper::Settling {
                 ++known;  // its id has been somebody else's meanwhile
             }
             Backend& added = next.emplace_back(Backend{.place = place, .id = *id});
-            for (const Door& door : line.doors) {
-                if (!door.owned) {
-                    added.astray.push_back({door.at, run_.now, true});
+            for (const Frontend& frontend : port.frontends) {
+                if (!frontend.owned) {
+                    added.astray.push_back({frontend.at, run_.now, true});
                 }
             }
         }
         withdraw_until([](const Socket&) { return false; });
-        line.backends = std::move(next);
+        port.backends = std::move(next);
     }
 
-    void find_astray(const Line& line, Backend& backend) {
-        for (const Door& door : line.doors) {
-            Astray* astray = astray_by(backend, door.at);
-            if (is_at_home(backend.place, door.at)) {
+    void find_astray(const ServicePort& port, Backend& backend) {
+        for (const Frontend& frontend : port.frontends) {
+            Astray* astray = astray_by(backend, frontend.at);
+            if (is_at_home(backend.place, frontend.at)) {
                 if (astray != nullptr) {
                     *astray = backend.astray.back();
                     backend.astray.pop_back();
                 }
             } else if (astray == nullptr) {
-                backend.astray.push_back({door.at, run_.now, false});
+                backend.astray.push_back({frontend.at, run_.now, false});
             }
         }
     }
 
-    void end_due(const Line& line, Backend& backend) {
-        std::vector<Socket> doors;
+    void end_due(const ServicePort& port, Backend& backend) {
+        std::vector<Socket> frontends;
         for (Astray& astray : backend.astray) {
             const auto when = due(astray);
             if (astray.ended || !when) {
                 continue;
             }
             if (*when > run_.now) {
-                next_ = next_ ? std::min(*next_, *when) : *when;
                 continue;
             }
             astray.ended = true;
-            doors.push_back(astray.door);
+            frontends.push_back(astray.frontend);
         }
-        if (doors.empty()) {
+        if (frontends.empty()) {
             return;
         }
-        if (is_all_ended(line, backend)) {
-            doors.assign(1, {});  // one order for all
+        if (is_all_ended(port, backend)) {
+            frontends.assign(1, {});  // one order for all
         }
-        for (const Socket& door : doors) {
-            order(line, backend, door);
+        for (const Socket& frontend : frontends) {
+            order(port, backend, frontend);
+        }
+    }
+
+    void note_next(const Backend& backend) {
+        for (const Astray& astray : backend.astray) {
+            if (const auto when = due(astray); when && !astray.ended) {
+                next_ = next_ ? std::min(*next_, *when) : *when;
+            }
         }
     }
 
     // Whether no flow of it is left that could have to end one day.
-    [[nodiscard]] bool is_over(const Line& line, const Backend& backend) const {
+    [[nodiscard]] bool is_over(const ServicePort& port, const Backend& backend) const {
         if (backend.offered) {
             return false;
         }
-        if (is_all_ended(line, backend) || !is_bound(line, backend)) {
+        if (is_all_ended(port, backend) || !is_bound(port, backend)) {
             return true;
         }
         // Workers that still read the run before may open flows yet.
         return backend.withdrawn_in < run_number_ && run_.flows_of && run_.flows_of(backend.id) == 0;
     }
 
-    void forget_doors(Line& line) {
-        const auto forget = [&](const Socket& door) {
-            for (Backend& backend : line.backends) {
-                std::erase_if(backend.astray, [&](const Astray& astray) { return astray.door == door; });
+    void forget_frontends(ServicePort& port) {
+        const auto forget = [&](const Socket& frontend) {
+            for (Backend& backend : port.backends) {
+                std::erase_if(backend.astray, [&](const Astray& astray) { return astray.frontend == frontend; });
             }
-            std::erase_if(line.doors, [&](const Door& each) { return each.at == door; });
+            std::erase_if(port.frontends, [&](const Frontend& each) { return each.at == frontend; });
         };
-        std::vector<Door> lost;
-        for (const Door& door : line.doors) {
-            if (!door.owned) {
-                lost.push_back(door);
+        std::vector<Frontend> lost;
+        for (const Frontend& frontend : port.frontends) {
+            if (!frontend.owned) {
+                lost.push_back(frontend);
             }
         }
-        std::ranges::sort(lost, std::ranges::greater(), &Door::lost);
+        std::ranges::sort(lost, std::ranges::greater(), &Frontend::lost);
         for (size_t i = 0; i < lost.size(); ++i) {
             const auto is_ended = [&](Backend& backend) {
                 const Astray* astray = astray_by(backend, lost[i].at);
                 return astray != nullptr && astray->ended;
             };
-            const bool all_ended = std::ranges::all_of(line.backends, is_ended);
-            if (!all_ended && i < kLostDoorsMax) {
+            const bool all_ended = std::ranges::all_of(port.backends, is_ended);
+            if (!all_ended && i < kLostFrontendsMax) {
                 continue;
             }
-            const bool ends = life_.key->protocol == Protocol::Udp || life_.drain_timeout_s.has_value();
-            for (Backend& backend : line.backends) {
+            const bool ends = object_.key->protocol == Protocol::Udp || object_.drain_timeout_s.has_value();
+            for (Backend& backend : port.backends) {
                 if (!all_ended && ends && !is_ended(backend)) {
-                    order(line, backend, lost[i].at);
+                    order(port, backend, lost[i].at);
                 }
             }
             forget(lost[i].at);
         }
     }
 
-    Life& life_;
+    Object& object_;
     const uint64_t run_number_;
     Run& run_;
     std::list<std::vector<Socket>> places_;
-    std::map<Socket, const std::vector<Socket>*> homes_;  // by door: the places that keep flows which came in by it
+    std::map<Socket, const std::vector<Socket>*> homes_;  // by frontend: the places that keep flows which came in by it
     std::optional<Time> next_;
 };
 
@@ -254,16 +265,16 @@ std::vector<conn::FlowOrder> FlowKeeper::follow(const CompileChanges& changes, c
     ++runs_;
     Run run{.ids = ids, .flows_of = flows_of, .now = now};
     for (const auto& row : changes.rows) {
-        lose_door(row, run);
+        lose_frontend(row, run);
     }
     for (const auto& key : changes.services) {
         take_over(key, compiled.services.get(key), run);
     }
     for (const auto& row : changes.rows) {
-        own_door(row, run);
+        own_frontend(row, run);
     }
-    for (Life* life : run.concerned) {
-        settle(*life, run);
+    for (Object* object : run.concerned) {
+        settle(*object, run);
     }
     settle_some_dead(run);
     return std::move(run.orders);
@@ -281,25 +292,25 @@ std::optional<FlowKeeper::Time> FlowKeeper::deadline() const {
     return deadlines_.empty() ? std::nullopt : std::optional(deadlines_.begin()->first);
 }
 
-FlowKeeper::Life& FlowKeeper::life_of(const model::ServiceKey& key, const InternedText& uid) {
-    const auto [life, is_new] = lives_.try_emplace(LifeKey{key.namespace_name, key.name, key.protocol, uid.value()});
-    life->second.key = &life->first;
-    return life->second;
+FlowKeeper::Object& FlowKeeper::object_of(const model::ServiceKey& key, const InternedText& uid) {
+    const auto [object, is_new] = objects_.try_emplace(ObjectKey{key.namespace_name, key.name, key.protocol, uid.value()});
+    object->second.key = &object->first;
+    return object->second;
 }
 
-FlowKeeper::Line* FlowKeeper::line_in_force(const model::ServiceKey& key) {
-    const auto life = in_force_.find(key);
-    return life == in_force_.end() ? nullptr : &life->second->lines.at(key.port_name);
+FlowKeeper::ServicePort* FlowKeeper::port_in_force(const model::ServiceKey& key) {
+    const auto object = in_force_.find(key);
+    return object == in_force_.end() ? nullptr : &object->second->ports.at(key.port_name);
 }
 
 void FlowKeeper::take_over(const model::ServiceKey& key, const Programmed* now, Run& run) {
-    Life* next = now == nullptr ? nullptr : &life_of(key, now->desired->uid);
+    Object* next = now == nullptr ? nullptr : &object_of(key, now->desired->uid);
     if (const auto former = in_force_.find(key); former != in_force_.end() && former->second != next) {
-        Line& line = former->second->lines.at(key.port_name);
-        line.in_force = nullptr;
-        for (Door& door : line.doors) {
-            door.lost = door.owned ? run.now : door.lost;
-            door.owned = false;
+        ServicePort& port = former->second->ports.at(key.port_name);
+        port.in_force = nullptr;
+        for (Frontend& frontend : port.frontends) {
+            frontend.lost = frontend.owned ? run.now : frontend.lost;
+            frontend.owned = false;
         }
         run.concerned.insert(former->second);
         in_force_.erase(former);
@@ -307,59 +318,60 @@ void FlowKeeper::take_over(const model::ServiceKey& key, const Programmed* now, 
     if (next == nullptr) {
         return;
     }
-    Line& line = next->lines[key.port_name];
-    if (line.id != now->service->id) {
-        backends_ -= line.backends.size();
-        line.backends.clear();  // its former id has become another Service's
+    ServicePort& port = next->ports[key.port_name];
+    if (port.id != now->service->id) {
+        backends_ -= port.backends.size();
+        port.backends.clear();  // its former id has become another Service's
     }
-    line.key = key;
-    line.id = now->service->id;
-    line.in_force = now->desired;
-    next->drain_timeout_s = now->desired->drain_timeout_s;
+    port.key = key;
+    port.id = now->service->id;
+    if (std::exchange(port.in_force, now->desired) != now->desired) {
+        next->drain_timeout_s = now->desired->drain_timeout_s;
+    }
     in_force_.insert_or_assign(key, next);
     run.concerned.insert(next);
 }
 
-void FlowKeeper::lose_door(const CompileChanges::Row& row, Run& run) {
-    Line* line = row.before && row.before != row.after ? line_in_force(*row.before) : nullptr;
-    if (line == nullptr) {
+void FlowKeeper::lose_frontend(const CompileChanges::Row& row, Run& run) {
+    ServicePort* port = row.before && row.before != row.after ? port_in_force(*row.before) : nullptr;
+    if (port == nullptr) {
         return;
     }
-    const auto door = std::ranges::find(line->doors, Socket{row.address, row.port}, &Door::at);
-    if (door != line->doors.end() && std::exchange(door->owned, false)) {
-        door->lost = run.now;
+    const auto frontend = std::ranges::find(port->frontends, Socket{row.address, row.port}, &Frontend::at);
+    if (frontend != port->frontends.end() && std::exchange(frontend->owned, false)) {
+        frontend->lost = run.now;
         run.concerned.insert(in_force_.at(*row.before));
     }
 }
 
-void FlowKeeper::own_door(const CompileChanges::Row& row, Run& run) {
+void FlowKeeper::own_frontend(const CompileChanges::Row& row, Run& run) {
     if (!row.after) {
         return;
     }
-    Line& line = *line_in_force(*row.after);
-    const auto door = std::ranges::find(line.doors, Socket{row.address, row.port}, &Door::at);
-    if (door == line.doors.end()) {
-        line.doors.push_back({.at = {row.address, row.port}});
-    } else if (std::exchange(door->owned, true)) {
+    ServicePort& port = *port_in_force(*row.after);
+    const auto frontend = std::ranges::find(port.frontends, Socket{row.address, row.port}, &Frontend::at);
+    if (frontend == port.frontends.end()) {
+        port.frontends.push_back({.at = {row.address, row.port}});
+    } else if (std::exchange(frontend->owned, true)) {
         return;
     }
     run.concerned.insert(in_force_.at(*row.after));
 }
 
-void FlowKeeper::settle(Life& life, Run& run) {
+void FlowKeeper::settle(Object& object, Run& run) {
     const auto count = [&] {
         size_t backends = 0;
-        for (const auto& [name, line] : life.lines) {
-            backends += line.backends.size();
+        for (const auto& [name, port] : object.ports) {
+            backends += port.backends.size();
         }
         return backends;
     };
     backends_ -= count();
-    set_deadline(life, Settling(life, runs_, run).settle());
+    set_deadline(object, Settling(object, runs_, run).settle());
     backends_ += count();
-    const bool is_dead = std::ranges::none_of(life.lines, [](const auto& entry) { return entry.second.in_force != nullptr; });
-    if (is_dead && !std::exchange(life.in_dead, true)) {
-        dead_.push_back(&life);
+    const bool is_dead = std::ranges::none_of(object.ports, [](const auto& entry) { return entry.second.in_force != nullptr; });
+    if (is_dead && !std::exchange(object.in_dead, true)) {
+        dead_.push_back(&object);
     }
 }
 
@@ -367,30 +379,30 @@ void FlowKeeper::settle(Life& life, Run& run) {
 void FlowKeeper::settle_some_dead(Run& run) {
     size_t asked = 0;
     for (size_t turns = dead_.size(); turns > 0 && asked < kDeadBackendsPerRun; --turns) {
-        Life& life = *dead_.front();
+        Object& object = *dead_.front();
         dead_.pop_front();
-        life.in_dead = false;
-        for (const auto& [name, line] : life.lines) {
-            asked += line.backends.size();
+        object.in_dead = false;
+        for (const auto& [name, port] : object.ports) {
+            asked += port.backends.size();
         }
-        settle(life, run);  // takes its turn again where it is still dead
-        if (life.lines.empty()) {
+        settle(object, run);  // takes its turn again where it is still dead
+        if (object.ports.empty()) {
             dead_.pop_back();
-            lives_.erase(lives_.find(*life.key));
+            objects_.erase(objects_.find(*object.key));
         }
     }
 }
 
-void FlowKeeper::set_deadline(Life& life, std::optional<Time> deadline) {
-    if (life.deadline == deadline) {
+void FlowKeeper::set_deadline(Object& object, std::optional<Time> deadline) {
+    if (object.deadline == deadline) {
         return;
     }
-    if (life.deadline) {
-        deadlines_.erase({*life.deadline, &life});
+    if (object.deadline) {
+        deadlines_.erase({*object.deadline, &object});
     }
-    life.deadline = deadline;
+    object.deadline = deadline;
     if (deadline) {
-        deadlines_.emplace(*deadline, &life);
+        deadlines_.emplace(*deadline, &object);
     }
 }
 

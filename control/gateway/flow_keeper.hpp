@@ -1,19 +1,19 @@
-// Which flows have to end because what they belong to is gone, and when. A flow lives at a place (an endpoint's address and port) and came
-// in by a door (a frontend's address and port). It is at home as long as some port of the same Kubernetes Service, by name and uid, has
-// that door and has that place among its endpoints:
+// Which flows have to end because what they belong to is gone, and when. A flow has an endpoint's address and port, its place, and a
+// frontend that it came in by. It is at home as long as some port of the same Service object, by name and uid, has that frontend and has
+// that place among its endpoints:
 //
-//   door owned by a port of its Service?  --no---> DRAIN-007   (deleted, renumbered, lost to another Service, NodePort address gone)
-//                 | yes
-//   place present at that port?           --no---> DRAIN-004   (endpoint gone); UDP asks for a *serving* one (UDP-001)
-//                 | yes
+//   frontend owned by a port of its Service?  --no-->  DRAIN-007  (deleted, renumbered, lost to another Service, a NodePort address gone)
+//                   | yes
+//   place present at that port?               --no-->  DRAIN-004  (endpoint gone); UDP asks for a *serving* one (UDP-001)
+//                   | yes
 //   at home: nothing else matters (policies, hints, weights, affinity, schedulers: UDP-004, ETP-007)
 //
-// UDP flows end when they are no longer at home; TCP and SCTP ones by the Service's drain_timeout_s, counted from that moment; whoever
+// UDP flows end when they are no longer at home, TCP and SCTP ones by the Service's drain_timeout_s, counted from that moment; whoever
 // comes home again is left alone (DRAIN-004). A changed timeout applies to drains under way, from the moment at which they began: 0 ends
 // them, unset lets them go on.
 //
-// What belongs to a Service is a few doors and its endpoints, and a change asks about all pairs of both: it costs what the Service is, and
-// other Services nothing. Orders name ids, and ids are given out anew: one that has been is not ended.
+// What belongs to a Service is a few frontends and its endpoints, and a change asks about all pairs of both: it costs what the Service is,
+// and other Services nothing. Orders name ids, and ids are given out anew: one that has been is not ended.
 #pragma once
 
 #include <chrono>
@@ -44,9 +44,9 @@ class FlowKeeper {
     // Flows that the workers have of a backend now. What the keeper remembers of a backend that is gone is forgotten when it is 0.
     using FlowsOf = std::function<uint64_t(BackendId)>;
 
-    // How many doors that a service port has lost it remembers. Beyond it the one lost first is settled early: its draining flows end, and
-    // those without a timeout are left to themselves.
-    static constexpr size_t kLostDoorsMax = 16;
+    // So many frontends that a service port has lost are remembered. Beyond it the one lost first is settled early: its draining flows end,
+    // and those without a timeout are left to themselves.
+    static constexpr size_t kLostFrontendsMax = 16;
 
     // After each run of the compiler, with what it said; before it the one of the run before is in force in every worker. The orders that
     // are due, to be given to the workers together with the run's table.
@@ -61,20 +61,20 @@ class FlowKeeper {
     [[nodiscard]] size_t backends() const noexcept { return backends_; }
 
  private:
-    // A place or a door.
+    // Address and port of a place or a frontend.
     using Socket = std::pair<IpAddr, L4Port>;
     // One protocol of one Service object.
-    struct LifeKey {
+    struct ObjectKey {
         std::string namespace_name;
         std::string name;
         Protocol protocol = Protocol::Tcp;
         std::string uid;
-        auto operator<=>(const LifeKey&) const = default;
+        auto operator<=>(const ObjectKey&) const = default;
     };
 
-    // Flows of a backend by one door that are not at home.
+    // Flows of a backend by one frontend that are not at home.
     struct Astray {
-        Socket door;
+        Socket frontend;
         Time since;
         bool ended = false;  // ordered, or there never were any
     };
@@ -85,22 +85,22 @@ class FlowKeeper {
         uint64_t withdrawn_in = 0;  // where not: the run since which
         std::vector<Astray> astray;
     };
-    struct Door {
+    struct Frontend {
         Socket at;
         bool owned = true;
         Time lost;  // where not: since when
     };
     // One service port; its flows have its ids.
-    struct Line {
+    struct ServicePort {
         model::ServiceKey key;
         ServiceId id;
         std::shared_ptr<const model::Service> in_force;  // null: no longer
-        std::vector<Door> doors;                         // that it has, or had while flows by them may be left
+        std::vector<Frontend> frontends;                 // that it has, or had while flows by them may be left
         std::vector<Backend> backends;                   // sorted by place
     };
-    struct Life {
-        const LifeKey* key = nullptr;
-        std::map<std::string, Line> lines;  // by port name
+    struct Object {
+        const ObjectKey* key = nullptr;
+        std::map<std::string, ServicePort> ports;  // by port name
         std::optional<uint32_t> drain_timeout_s;
         std::optional<Time> deadline;  // as in deadlines_
         bool in_dead = false;          // has its turn in dead_
@@ -108,19 +108,19 @@ class FlowKeeper {
     struct Run;
     class Settling;
 
-    Life& life_of(const model::ServiceKey& key, const InternedText& uid);
-    [[nodiscard]] Line* line_in_force(const model::ServiceKey& key);
+    Object& object_of(const model::ServiceKey& key, const InternedText& uid);
+    [[nodiscard]] ServicePort* port_in_force(const model::ServiceKey& key);
     void take_over(const model::ServiceKey& key, const Programmed* now, Run& run);
-    void lose_door(const CompileChanges::Row& row, Run& run);
-    void own_door(const CompileChanges::Row& row, Run& run);
-    void settle(Life& life, Run& run);
+    void lose_frontend(const CompileChanges::Row& row, Run& run);
+    void own_frontend(const CompileChanges::Row& row, Run& run);
+    void settle(Object& object, Run& run);
     void settle_some_dead(Run& run);
-    void set_deadline(Life& life, std::optional<Time> deadline);
+    void set_deadline(Object& object, std::optional<Time> deadline);
 
-    std::map<LifeKey, Life> lives_;
-    std::unordered_map<model::ServiceKey, Life*, ServiceKeyHash> in_force_;  // each in one life
-    std::set<std::pair<Time, Life*>> deadlines_;
-    std::deque<Life*> dead_;  // that have nothing in force; looked at in turn, until no flow is left
+    std::map<ObjectKey, Object> objects_;
+    std::unordered_map<model::ServiceKey, Object*, ServiceKeyHash> in_force_;  // each in one object
+    std::set<std::pair<Time, Object*>> deadlines_;
+    std::deque<Object*> dead_;  // that have nothing in force; looked at in turn, until no flow is left
     uint64_t runs_ = 0;
     size_t backends_ = 0;
 };

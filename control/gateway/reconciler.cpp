@@ -55,8 +55,9 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
     return snapshot();
 }
 
-void Reconciler::start(Publish publish) {
+void Reconciler::start(Publish publish, FlowReadings flows) {
     publish_ = std::move(publish);
+    flows_ = std::move(flows);
     if (!options_.state_file.empty()) {
         saver_.emplace(options_.state_file);
     }
@@ -130,6 +131,12 @@ void Reconciler::set_published_listener(Published listener) {
     published_listener_ = std::move(listener);
 }
 
+void Reconciler::look_at_clock() {
+    const std::lock_guard lock(input_mutex_);
+    inputs_.clock = true;
+    input_ready_.notify_one();
+}
+
 void Reconciler::set_identity_listener(std::function<void()> listener) {
     const std::lock_guard lock(input_mutex_);
     identity_listener_ = std::move(listener);
@@ -140,7 +147,12 @@ void Reconciler::run() {
         Inputs inputs;
         {
             std::unique_lock lock(input_mutex_);
-            input_ready_.wait(lock, [this] { return stopping_ || inputs_.since; });
+            const auto is_awaited = [this] { return stopping_ || inputs_.since || inputs_.clock; };
+            if (const auto deadline = keeper_.deadline()) {
+                input_ready_.wait_for(lock, *deadline - options_.now(), is_awaited);
+            } else {
+                input_ready_.wait(lock, is_awaited);
+            }
             if (stopping_) {
                 return;
             }
@@ -187,7 +199,12 @@ void Reconciler::process(Inputs inputs) {
             recompile(all_touched);
             publication = Publication{state_.compiler.compiled(), state_.compiler.changes().services, state_.environment.node_eligible};
         }
-        if (publication || inputs.forwarding) {
+        const auto now = options_.now();
+        const bool drained = keeper_.deadline() && *keeper_.deadline() <= now;
+        if (drained) {
+            issue(keeper_.wake(state_.compiler.ids(), flows_.flows_of, now));
+        }
+        if (publication || inputs.forwarding || drained) {
             next = snapshot();
         }
     }
@@ -328,8 +345,63 @@ Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& m
 }
 
 void Reconciler::recompile(std::span<const model::ServiceKey> touched) {
+    follow_pod_cidrs();
     state_.compiler.run({state_.asked, state_.environment.node_ports, state_.identity.addresses, affinity_ended_, state_.health}, touched);
     affinity_ended_.clear();
+    issue(keeper_.follow(state_.compiler.changes(), *state_.compiler.compiled(), state_.compiler.ids(), flows_.flows_of, options_.now()));
+    follow_idle_limits();
+}
+
+void Reconciler::follow_pod_cidrs() {
+    if (state_.environment.pod_cidrs == pod_cidrs_) {
+        return;
+    }
+    // Before anything is served no flow knows of other Pod CIDRs.
+    const bool is_first = state_.compiler.ids().services.size() == 0;
+    pod_cidrs_ = state_.environment.pod_cidrs;
+    cluster_clients_ =
+        std::make_shared<const lb::ClusterClients>(is_first ? lb::ClusterClients(pod_cidrs_) : cluster_clients_->changed_to(pod_cidrs_));
+}
+
+// A Service that goes leaves its limit to the flows that it leaves; whoever gets its id brings another.
+void Reconciler::follow_idle_limits() {
+    std::shared_ptr<conn::IdleLimits> next;
+    for (const auto& key : state_.compiler.changes().services) {
+        const auto* programmed = state_.compiler.compiled()->services.get(key);
+        if (programmed == nullptr) {
+            continue;
+        }
+        const ServiceId id = programmed->service->id;
+        const uint32_t seconds = programmed->desired->idle_timeout_s;
+        if ((next == nullptr ? *idle_limits_ : *next).of(id) == seconds) {
+            continue;
+        }
+        if (next == nullptr) {
+            next = std::make_shared<conn::IdleLimits>(*idle_limits_);
+        }
+        if (id.value >= next->seconds.size()) {
+            next->seconds.resize(id.value + 1);
+        }
+        next->seconds[id.value] = seconds;
+    }
+    if (next != nullptr) {
+        idle_limits_ = std::move(next);
+    }
+}
+
+// Behind those that some worker has not finished.
+void Reconciler::issue(std::vector<conn::FlowOrder> orders) {
+    const uint64_t done = flows_.orders_done ? flows_.orders_done() : 0;
+    const conn::FlowOrders& former = *orders_;
+    const uint64_t first = std::clamp(done + 1, former.first, former.last() + 1);
+    if (orders.empty() && first == former.first) {
+        return;
+    }
+    auto next = std::make_shared<conn::FlowOrders>();
+    next->first = first;
+    next->orders.assign(former.orders.begin() + static_cast<std::ptrdiff_t>(first - former.first), former.orders.end());
+    next->orders.insert(next->orders.end(), orders.begin(), orders.end());
+    orders_ = std::move(next);
 }
 
 std::unique_ptr<config::Snapshot> Reconciler::snapshot() const {
@@ -337,6 +409,10 @@ std::unique_ptr<config::Snapshot> Reconciler::snapshot() const {
     next->services = state_.compiler.compiled()->table;
     next->routes = routes_;
     next->snat = snat_;
+    next->cluster_clients = cluster_clients_;
+    next->rejects_closed_vip_ports = state_.environment.rejects_closed_vip_ports;
+    next->flow_orders = orders_;
+    next->idle_limits = idle_limits_;
     return next;
 }
 

@@ -5,6 +5,7 @@
 //   stream --submit()--> [updates] --+
 //                                    +--> accept -> compile -> Snapshot -> publish (waits for all workers) -> Applied, last-good file
 //   netlink -mirrored()-> [newest] --+
+//   clock -- a drain is over --------+   (FlowKeeper)
 #pragma once
 
 #include <chrono>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "control/gateway/compile.hpp"
+#include "control/gateway/flow_keeper.hpp"
 #include "control/gateway/last_good.hpp"
 #include "control/gateway/port_addresses.hpp"
 #include "control/gateway/state_saver.hpp"
@@ -36,7 +38,14 @@ struct ReconcilerOptions {
     std::vector<IpAddr> snat_addresses;
     nat::PortRange snat_ports;
     nat::PortRange host_ephemeral;
-    std::string state_file;  // "": none
+    std::string state_file;                                                                       // "": none
+    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // by which flows drain
+};
+
+// What the workers say about flows. Called on the reconciler's thread.
+struct FlowReadings {
+    std::function<uint64_t()> orders_done;  // WorkerSet::flow_orders_done; null: none is ever done
+    FlowKeeper::FlowsOf flows_of;           // null: any backend may have some
 };
 
 // Where the state in force came from.
@@ -77,7 +86,7 @@ class Reconciler {
 
     // The snapshot that workers start with: the last good state, or none, over Linux's routes. Once, before start().
     std::unique_ptr<config::Snapshot> begin(std::optional<LastGood> last_good, std::shared_ptr<const drivers::MirroredState> mirror);
-    void start(Publish publish);
+    void start(Publish publish, FlowReadings flows = {});
     // Applies nothing more, answers what waits with Unavailable, finishes the last-good file. Idempotent.
     void stop();
 
@@ -92,6 +101,8 @@ class Reconciler {
     // Called on the reconciler's thread after each publication of something compiled; null: nobody. Any thread.
     using Published = std::function<void(const Publication& publication)>;
     void set_published_listener(Published listener);
+    // Looks at the clock of the options again, which is not the one that the thread sleeps by. Any thread.
+    void look_at_clock();
     // Called on the reconciler's thread whenever the identity has changed; null: nobody. Any thread.
     void set_identity_listener(std::function<void()> listener);
 
@@ -110,6 +121,7 @@ class Reconciler {
         std::vector<std::pair<model::ServiceKey, SharedHealth>> health;
         std::optional<std::chrono::steady_clock::time_point> since;  // the first of them came
         void note_arrival();
+        bool clock = false;
     };
     struct Answer;
     // What became different in the identity.
@@ -127,6 +139,9 @@ class Reconciler {
     IdentityChange take_over(const drivers::MirroredState& mirror);
     void note_affinity_end(const model::ServiceKey& key, const model::Service* next);
     void recompile(std::span<const model::ServiceKey> touched);
+    void follow_idle_limits();
+    void follow_pod_cidrs();
+    void issue(std::vector<conn::FlowOrder> orders);
     std::unique_ptr<config::Snapshot> snapshot() const;
     void answer(std::vector<Answer>& answers);
     void save();
@@ -139,6 +154,12 @@ class Reconciler {
     std::shared_ptr<const route::RouteTable> routes_ = std::make_shared<route::RouteTable>();
     std::shared_ptr<const nat::SnatConfig> snat_ = std::make_shared<nat::SnatConfig>();
 
+    std::shared_ptr<const lb::ClusterClients> cluster_clients_ = std::make_shared<lb::ClusterClients>();
+    std::vector<Prefix> pod_cidrs_;  // as in cluster_clients_
+    std::shared_ptr<const conn::IdleLimits> idle_limits_ = std::make_shared<conn::IdleLimits>();
+    std::shared_ptr<const conn::FlowOrders> orders_ = std::make_shared<conn::FlowOrders>();  // not all done when last looked at
+    FlowKeeper keeper_;
+
     mutable std::mutex input_mutex_;
     std::condition_variable input_ready_;
     Inputs inputs_;
@@ -148,6 +169,7 @@ class Reconciler {
     std::optional<std::chrono::steady_clock::time_point> processing_since_;  // of the inputs in work
 
     Publish publish_;
+    FlowReadings flows_;
     std::optional<StateSaver> saver_;
     std::thread thread_;
 };

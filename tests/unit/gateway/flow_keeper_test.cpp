@@ -368,12 +368,12 @@ TEST(FlowKeeper, RemembersTheLastLostFrontendsOnly_DRAIN007) {
         out.frontends = {external("192.0.2.80", static_cast<L4Port>(1'000 + n))};
         return out;
     };
-    for (size_t n = 0; n <= FlowKeeper::kLostDoorsMax + 1; ++n) {
+    for (size_t n = 0; n <= FlowKeeper::kLostFrontendsMax + 1; ++n) {
         gateway.now += seconds(1);
         std::ranges::copy(gateway.apply({at(n, 3'600)}), std::back_inserter(early));
     }
     EXPECT_EQ(early, Orders{"web 10.0.0.1 by 192.0.2.80 1000"}) << "ended before its time";
-    EXPECT_EQ(gateway.after(seconds(3'600)).size(), FlowKeeper::kLostDoorsMax);
+    EXPECT_EQ(gateway.after(seconds(3'600)).size(), FlowKeeper::kLostFrontendsMax);
 }
 
 }  // namespace

@@ -4,9 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <mutex>
+#include <thread>
 
 #include "desired_builder.hpp"
 
@@ -25,13 +30,26 @@ class Bench {
                       .snat_addresses = {},
                       .snat_ports = {},
                       .host_ephemeral = {},
-                      .state_file = std::move(state_file)}) {
+                      .state_file = std::move(state_file),
+                      .now = [this] { return std::chrono::steady_clock::time_point(std::chrono::seconds(clock_s)); }}) {
         initial = reconciler.begin(std::move(last_good), linux_with({"192.0.2.1"}));
-        reconciler.start([this](std::unique_ptr<config::Snapshot> next) {
-            std::unique_lock lock(mutex);
-            gate.wait(lock, [this] { return open; });
-            published.push_back(*next);
-        });
+        reconciler.start(
+            [this](std::unique_ptr<config::Snapshot> next) {
+                std::unique_lock lock(mutex);
+                gate.wait(lock, [this] { return open; });
+                published.push_back(*next);
+                gate.notify_all();
+            },
+            {.orders_done = [this] { return orders_done.load(); }, .flows_of = {}});
+    }
+    // The clock by which flows drain stands until it is moved.
+    void pass(int64_t seconds) {
+        clock_s += seconds;
+        reconciler.look_at_clock();
+    }
+    void wait_for_publications(size_t count) {
+        std::unique_lock lock(mutex);
+        gate.wait(lock, [&] { return published.size() >= count; });
     }
     static std::shared_ptr<const drivers::MirroredState> linux_with(const std::vector<std::string>& addresses) {
         auto state = std::make_shared<drivers::MirroredState>();
@@ -79,6 +97,8 @@ class Bench {
         return published.size();
     }
 
+    std::atomic<int64_t> clock_s = 1'000;
+    std::atomic<uint64_t> orders_done = 0;
     std::mutex mutex;
     std::condition_variable gate;
     bool open = true;
@@ -317,6 +337,98 @@ TEST(Reconciler, WhatArrivesAfterTheStopIsAnsweredUnavailable) {
     bench.reconciler.stop();
     EXPECT_EQ(bench.send(Bench::full(1, {})).get().error().code, Errc::Unavailable);
     EXPECT_EQ(bench.publications(), 0U);
+}
+
+model::Service draining_web(const std::vector<std::string>& endpoints, std::optional<uint32_t> drain_timeout_s) {
+    auto out = service("web", {external("192.0.2.80", 80)}, endpoints);
+    out.drain_timeout_s = drain_timeout_s;
+    return out;
+}
+
+TEST(Reconciler, FlowOrdersTravelWithTheStateThatCausesThem_DRAIN004_GEN007) {
+    Bench bench;
+    ASSERT_TRUE(bench.send(Bench::full(1, {draining_web({"10.0.0.1", "10.0.0.2", "10.0.0.3"}, 0)})).get());
+    EXPECT_TRUE(bench.last().flow_orders->orders.empty());
+    const auto* row = bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp);
+    const BackendId first = row->backends().usable[0].id, second = row->backends().usable[1].id;
+    ASSERT_TRUE(bench.send(Bench::delta(1, 2, {draining_web({"10.0.0.2", "10.0.0.3"}, 0)})).get());
+    EXPECT_EQ(bench.last().flow_orders->first, 1U);
+    EXPECT_EQ(bench.last().flow_orders->orders, (std::vector<conn::FlowOrder>{{first, {}, 0}}));
+    // Not finished by all workers: it stays, under its number.
+    ASSERT_TRUE(bench.send(Bench::delta(2, 3, {draining_web({"10.0.0.3"}, 0)})).get());
+    EXPECT_EQ(bench.last().flow_orders->first, 1U);
+    EXPECT_EQ(bench.last().flow_orders->orders, (std::vector<conn::FlowOrder>{{first, {}, 0}, {second, {}, 0}}));
+    bench.orders_done = 1;
+    ASSERT_TRUE(bench.send(Bench::delta(3, 4, {})).get());
+    EXPECT_EQ(bench.last().flow_orders->first, 2U);
+    EXPECT_EQ(bench.last().flow_orders->orders, (std::vector<conn::FlowOrder>{{second, {}, 0}}));
+    bench.orders_done = 2;
+    ASSERT_TRUE(bench.send(Bench::delta(4, 5, {draining_web({"10.0.0.4"}, 0)})).get());
+    EXPECT_EQ(bench.last().flow_orders->first, 3U);
+    EXPECT_EQ(bench.last().flow_orders->orders.size(), 1U);
+}
+
+TEST(Reconciler, WakesWhenADrainIsOver_DRAIN004) {
+    Bench bench;
+    ASSERT_TRUE(bench.send(Bench::full(1, {draining_web({"10.0.0.1", "10.0.0.2"}, 300)})).get());
+    ASSERT_TRUE(bench.send(Bench::delta(1, 2, {draining_web({"10.0.0.2"}, 300)})).get());
+    EXPECT_TRUE(bench.last().flow_orders->orders.empty());
+    bench.pass(299);
+    ASSERT_TRUE(bench.send(Bench::delta(2, 3, {})).get());  // whatever the thread did at 299 s, it has done
+    EXPECT_TRUE(bench.last().flow_orders->orders.empty());
+    const size_t before = bench.publications();
+    bench.pass(1);
+    bench.wait_for_publications(before + 1);
+    EXPECT_EQ(bench.last().flow_orders->orders.size(), 1U);
+    EXPECT_NE(bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp), nullptr);
+}
+
+TEST(Reconciler, AnEqualFullStateAndAStartFromTheFileEndNoFlow_UDP005) {
+    auto dns = service("web", {external("192.0.2.80", 53)}, {"10.0.0.1"});
+    dns.key.protocol = Protocol::Udp;
+    LastGood last_good;
+    last_good.state = {{"sync", 7}, desired({dns}), {}};
+    Bench bench("", std::move(last_good));
+    EXPECT_TRUE(bench.initial->flow_orders->orders.empty());
+    ASSERT_TRUE(bench.send(Bench::full(8, {dns})).get());
+    EXPECT_TRUE(bench.last().flow_orders->orders.empty());
+    dns.sets[0].endpoints[0].address = ip("10.0.0.2");
+    ASSERT_TRUE(bench.send(Bench::full(9, {dns})).get());
+    EXPECT_EQ(bench.last().flow_orders->orders.size(), 1U) << "the file's endpoint had flows since";
+}
+
+TEST(Reconciler, IdleLimitsAreThoseOfTheServices_ANN03) {
+    Bench bench;
+    auto slow = web();
+    slow.idle_timeout_s = 604'800;
+    ASSERT_TRUE(bench.send(Bench::full(1, {slow, service("api", {external("192.0.2.81", 80)}, {"10.0.0.2"})})).get());
+    const auto limit = [&](const char* address) {
+        const config::Snapshot now = bench.last();
+        return now.idle_limits->of(now.services->find(ip(address), 80, Protocol::Tcp)->service->id);
+    };
+    EXPECT_EQ(limit("192.0.2.80"), 604'800U);
+    EXPECT_EQ(limit("192.0.2.81"), 0U);
+    slow.idle_timeout_s = 60;
+    ASSERT_TRUE(bench.send(Bench::delta(1, 2, {slow})).get());
+    EXPECT_EQ(limit("192.0.2.80"), 60U);
+    ASSERT_TRUE(bench.send(Bench::delta(2, 3, {web()})).get());
+    EXPECT_EQ(limit("192.0.2.80"), 0U);
+}
+
+TEST(Reconciler, TheEnvironmentReachesTheWorkers_ETP006_LB021) {
+    Bench bench;
+    rpc::StateUpdate update = Bench::full(1, {web()});
+    update.environment = model::Environment{.pod_cidrs = {net("10.244.0.0/16")}, .rejects_closed_vip_ports = true};
+    ASSERT_TRUE(bench.send(std::move(update)).get());
+    EXPECT_TRUE(bench.last().rejects_closed_vip_ports);
+    EXPECT_TRUE(bench.last().cluster_clients->are_inside(ip("10.244.1.1")));
+    EXPECT_FALSE(bench.last().cluster_clients->were_outside(ip("10.244.1.1"))) << "nothing was served before";
+    update = Bench::delta(1, 2, {});
+    update.environment = model::Environment{.pod_cidrs = {net("10.245.0.0/16")}};
+    ASSERT_TRUE(bench.send(std::move(update)).get());
+    EXPECT_FALSE(bench.last().rejects_closed_vip_ports);
+    EXPECT_FALSE(bench.last().cluster_clients->are_inside(ip("10.244.1.1")));
+    EXPECT_TRUE(bench.last().cluster_clients->were_inside(ip("10.244.1.1"))) << "flows of it may live";
 }
 
 class ReconcilerFile : public testing::Test {
