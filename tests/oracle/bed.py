@@ -37,7 +37,7 @@ class OracleLab(ClusterLab):
             self.kubectl("label", "--overwrite", "node", node, f"topology.kubernetes.io/zone={zone}")
         self.gateway.start_daemon()
         self.route_pods()
-        self.start_sync("--kubeconfig", self.cluster.file("sync.kubeconfig"))
+        self.start_sync("--kubeconfig", self.cluster.file("sync.kubeconfig"), "--serve-cluster-ips")
         self._start_kube_proxy()
 
     def show(self, world, number):
