@@ -557,12 +557,12 @@ void Compiler::count_kept_backends() {
     };
     for (const auto& [key, before] : changed_) {
         if (const lb::Service* now = now_of(key); now != nullptr && now != before.get()) {
-            table_.add_kept_backends(*now);
+            table_.add_backends(*now);
         }
     }
     for (const auto& [key, before] : changed_) {
         if (before != nullptr && before.get() != now_of(key)) {
-            table_.remove_kept_backends(*before);
+            table_.remove_backends(*before);
         }
     }
 }

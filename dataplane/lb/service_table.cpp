@@ -59,7 +59,7 @@ Result<std::shared_ptr<const ServiceTable>> ServiceTable::build(const std::vecto
         }
     }
     for (const auto& service : services) {
-        builder.add_kept_backends(*service);
+        builder.add_backends(*service);
     }
     return builder.table();
 }

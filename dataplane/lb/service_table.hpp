@@ -87,6 +87,12 @@ class ServiceTable {
     }
     // The same for all numbers at once: bit p % 64 of word p / 64 is port p; 1,024 words, never null, valid as long as the table.
     [[nodiscard]] const uint64_t* node_port_bits(Protocol protocol) const noexcept;
+    // True where some Service has an endpoint with this port, whatever its address, or had one since this process started: only then can a
+    // packet from that port be an endpoint's.
+    [[nodiscard]] bool is_endpoint_port(L4Port port, Protocol protocol) const noexcept {
+        const PortBits* bits = endpoint_ports_[protocol_index(protocol)].get();
+        return bits != nullptr && (((*bits)[port / 64] >> (port % 64)) & 1) != 0;
+    }
     // How flows to this destination were and are placed; any() is false where it never was a frontend.
     [[nodiscard]] PlacementModes placement_modes(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
         return placement_modes(address, port, protocol, hash(address, port, protocol));
@@ -145,7 +151,8 @@ class ServiceTable {
     SharedHash<Vip, HashOf>::View vips_;
     SharedHash<KeptBackend, HashOf>::View kept_backends_;
     SharedHash<RetiredFrontend, HashOf>::View retired_;
-    std::array<std::shared_ptr<const PortBits>, 3> node_ports_;  // TCP, UDP, SCTP; null where none is declared
+    std::array<std::shared_ptr<const PortBits>, 3> node_ports_;      // TCP, UDP, SCTP; null where none is declared
+    std::array<std::shared_ptr<const PortBits>, 3> endpoint_ports_;  // the same of endpoints
 };
 
 }  // namespace penstock::lb

@@ -136,7 +136,29 @@ void ServiceTableBuilder::set_node_port(L4Port port, Protocol protocol, bool is_
     bits = std::move(next);
 }
 
-void ServiceTableBuilder::add_kept_backends(const Service& service) {
+void ServiceTableBuilder::note_endpoint_ports(const Service& service) {
+    auto& known = endpoint_ports_[ServiceTable::protocol_index(service.protocol)];
+    std::shared_ptr<ServiceTable::PortBits> next;  // a copy where one is missing: tables share what does not change
+    for (const BackendSet& set : service.sets) {
+        for (const Backend& backend : set.usable) {
+            const uint64_t mask = uint64_t{1} << (backend.port % 64);
+            const ServiceTable::PortBits* bits = next != nullptr ? next.get() : known.get();
+            if (bits != nullptr && ((*bits)[backend.port / 64] & mask) != 0) {
+                continue;
+            }
+            if (next == nullptr) {
+                next = known == nullptr ? std::make_shared<ServiceTable::PortBits>() : std::make_shared<ServiceTable::PortBits>(*known);
+            }
+            (*next)[backend.port / 64] |= mask;
+        }
+    }
+    if (next != nullptr) {
+        known = std::move(next);
+    }
+}
+
+void ServiceTableBuilder::add_backends(const Service& service) {
+    note_endpoint_ports(service);
     for_each_kept(service, [&](const Backend& backend) {
         const uint64_t at = hash(backend.address, backend.port, service.protocol);
         if (KeptBackend* row = kept_backends_.find_to_edit(at, IsAt{backend.address, backend.port, service.protocol})) {
@@ -148,7 +170,7 @@ void ServiceTableBuilder::add_kept_backends(const Service& service) {
     });
 }
 
-void ServiceTableBuilder::remove_kept_backends(const Service& service) {
+void ServiceTableBuilder::remove_backends(const Service& service) {
     for_each_kept(service, [&](const Backend& backend) {
         const uint64_t at = hash(backend.address, backend.port, service.protocol);
         KeptBackend* row = kept_backends_.find_to_edit(at, IsAt{backend.address, backend.port, service.protocol});
@@ -161,6 +183,7 @@ void ServiceTableBuilder::remove_kept_backends(const Service& service) {
 }
 
 void ServiceTableBuilder::remember(const ServiceTable& previous) {
+    endpoint_ports_ = previous.endpoint_ports_;
     previous.retired_.for_each([&](const RetiredFrontend& row) { retire(row.address, row.port, row.protocol, row.modes); });
     previous.rows_.for_each([&](const FrontendRow& row) { retire(row.address, row.port, row.protocol, row.modes); });
     previous.kept_backends_.for_each([&](const KeptBackend& row) {
@@ -209,6 +232,7 @@ std::shared_ptr<const ServiceTable> ServiceTableBuilder::table() {
     next->kept_backends_ = kept_backends_.view();
     next->retired_ = retired_.view();
     next->node_ports_ = node_ports_;
+    next->endpoint_ports_ = endpoint_ports_;
     return next;
 }
 

@@ -26,10 +26,11 @@ class ServiceTableBuilder {
     void set_vip(const IpAddr& address, bool is_vip);
     void set_node_port(L4Port port, Protocol protocol, bool is_declared);
 
-    // The endpoints of a Service's sets with SourceMode::Keep; counted, because service ports may share endpoints. Of a service that
-    // changes, add the new version before the former one is removed: what stays then does not count as gone.
-    void add_kept_backends(const Service& service);
-    void remove_kept_backends(const Service& service);
+    // The ports of a Service's endpoints, which stay known, and the endpoints of its sets with SourceMode::Keep: counted, because service
+    // ports may share endpoints. Of a service that changes, add the new version before the former one is removed: what stays then does not
+    // count as gone.
+    void add_backends(const Service& service);
+    void remove_backends(const Service& service);
 
     // Takes over what `previous`, a table of another builder, has and had, as gone. Before anything else.
     void remember(const ServiceTable& previous);
@@ -51,6 +52,7 @@ class ServiceTableBuilder {
     };
 
     void retire(const IpAddr& address, L4Port port, Protocol protocol, PlacementModes modes);
+    void note_endpoint_ports(const Service& service);
     void forget_oldest();
     [[nodiscard]] uint64_t hash(const IpAddr& address, L4Port port, Protocol protocol) const noexcept;
 
@@ -61,6 +63,7 @@ class ServiceTableBuilder {
     SharedHash<KeptBackend, HashOf> kept_backends_;
     SharedHash<RetiredFrontend, HashOf> retired_;
     std::array<std::shared_ptr<const ServiceTable::PortBits>, 3> node_ports_;
+    std::array<std::shared_ptr<const ServiceTable::PortBits>, 3> endpoint_ports_;  // only grow
 
     uint64_t departures_ = 0;
     size_t kept_gone_ = 0;  // rows of kept_backends_ that are remembered only

@@ -27,6 +27,15 @@ struct ReplyOwner {
     [[nodiscard]] constexpr WorkerId of_snat_port(L4Port port) const noexcept {
         return {static_cast<uint8_t>((port / kPortsPerBlock) % workers)};
     }
+    // A port whose replies of_snat_port() gives to `worker`, at or above 1024; each `number` has one, and the next number the next port,
+    // until they go round.
+    [[nodiscard]] constexpr L4Port port_of(WorkerId worker, uint64_t number) const noexcept {
+        constexpr uint32_t kFirstBlock = 1024 / kPortsPerBlock;
+        const uint32_t first = kFirstBlock + (worker.value + workers - kFirstBlock % workers) % workers;
+        const uint32_t blocks = (kPortBlocks - first + workers - 1) / workers;
+        const auto at = static_cast<uint32_t>(number % (uint64_t{blocks} * kPortsPerBlock));
+        return static_cast<L4Port>((first + at / kPortsPerBlock * workers) * kPortsPerBlock + at % kPortsPerBlock);
+    }
     // Where the source is kept the reply carries the client's address and nothing else of the first packet that could be relied on before
     // the flow is known: ask with the forward packet's source, or the reverse packet's destination.
     [[nodiscard]] WorkerId of_client(const IpAddr& client) const noexcept { return spread(client_hash(client)); }

@@ -28,9 +28,27 @@ Admission closed_port(const config::Snapshot& snapshot, const packet::Parsed& pa
     return {Admission::Kind::Drop, DropReason::VipPortClosed, nullptr, nullptr};
 }
 
+// SRC-007: the host has several addresses, and which of them it sends from is the routes' choice; one that the ranges name lets it in.
+bool allows(const lb::SourceFilter& filter, const config::Snapshot& snapshot, const IpAddr& client, Sender sender) noexcept {
+    return filter.allows(client) || (sender == Sender::Host && std::ranges::any_of(snapshot.routes->addresses(), [&](const auto& own) {
+                                         return filter.allows(own.address);
+                                     }));
+}
+
+// ETP-006: the host has the set of those inside, which looks for endpoints everywhere.
+const lb::BackendSet& set_for(const lb::FrontendRow& frontend, const config::Snapshot& snapshot, const IpAddr& client,
+                              Sender sender) noexcept {
+    return sender == Sender::Host ? frontend.service->sets[frontend.inside_set] : frontend.backends(client, *snapshot.cluster_clients);
+}
+
 }  // namespace
 
-Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed) noexcept {
+Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed, Sender sender) noexcept {
+    const auto is_hosts_own = [&] { return snapshot.routes->is_host_address(parsed.key.source); };
+    // What Linux forwards for others has been through its routes already, and what no Service declares is no Service's.
+    if (sender == Sender::Host && (frontend == nullptr || !is_hosts_own())) {
+        return {};
+    }
     const auto drop = [&](DropReason reason) { return Admission{Admission::Kind::Drop, reason, frontend, nullptr}; };
 
     if (frontend == nullptr) {
@@ -41,8 +59,12 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
         }
         return {};
     }
-    if (frontend->filter != nullptr && !frontend->filter->allows(parsed.key.source)) {
+    if (frontend->filter != nullptr && !allows(*frontend->filter, snapshot, parsed.key.source, sender)) {
         return drop(DropReason::SourceNotAllowed);
+    }
+    // Its answers would go to the host, who has asked nothing.
+    if (sender == Sender::Outside && is_hosts_own()) {
+        return drop(DropReason::MartianSource);
     }
     if (parsed.key.protocol == Protocol::Tcp) {
         switch (conn::classify(parsed.tcp_flags)) {
@@ -58,7 +80,7 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
                 return {Admission::Kind::Reject, {}, frontend, nullptr};  // mid-stream without a flow: RST (REJ-005)
         }
     }
-    const lb::BackendSet& set = frontend->backends(parsed.key.source, *snapshot.cluster_clients);
+    const lb::BackendSet& set = set_for(*frontend, snapshot, parsed.key.source, sender);
     if (set.usable.empty()) {
         switch (set.when_empty) {
             case lb::EmptyAction::Reject:
@@ -72,7 +94,7 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
     if (parsed.ttl <= 1) {
         return drop(DropReason::TtlExpired);
     }
-    if (set.source == lb::SourceMode::Keep && is_own_source(*snapshot.snat, parsed.key.source)) {
+    if (sender == Sender::Outside && set.source == lb::SourceMode::Keep && is_own_source(*snapshot.snat, parsed.key.source)) {
         return drop(DropReason::MartianSource);
     }
     return {Admission::Kind::Open, {}, frontend, &set};

@@ -9,10 +9,14 @@
 
 namespace penstock::pipeline {
 
+// What the gateway host sends to a frontend gets the set of clients inside the cluster (ETP-006), and is answered through the twin; its
+// address as a source from outside is forged.
+enum class Sender : uint8_t { Outside, Host };
+
 struct Admission {
     enum class Kind : uint8_t {
         Open,    // choose a backend from `set`
-        Punt,    // not a Service's packet: Linux decides
+        Punt,    // not a Service's packet: Linux decides, or has decided
         Reject,  // answer with RST or ICMP unreachable
         Drop,    // for `reason`
     };
@@ -24,6 +28,7 @@ struct Admission {
 
 // Order matters and is the requirement sheet's: source ranges before policy and reject (SRC-001), no flow for a segment that cannot open
 // one (REJ-005), the Local rules before the plain empty one (ETP-003).
-[[nodiscard]] Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed) noexcept;
+[[nodiscard]] Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed,
+                              Sender sender = Sender::Outside) noexcept;
 
 }  // namespace penstock::pipeline

@@ -45,6 +45,7 @@ struct Burst {
     std::array<DropReason, limits::kBurstMax> reason{};      // where verdict is Drop
     std::array<uint64_t, limits::kBurstMax> hash{};          // of parsed.key, for Flow packets under way
     PacketList flows;                                        // what classify leaves to the connection table
+    PacketList host_flows;                                   // the same of what Linux has sent; conn_lookup joins them
     bool has_v6 = false;                                     // some of the flows are of IPv6
     PacketList hits;                                         // packets of known connections, from conn_lookup on
     PacketList misses;                                       // packets for new_flow
@@ -72,6 +73,11 @@ struct Burst {
     void drop(uint32_t i, DropReason why) noexcept {
         verdict[i] = Verdict::Drop;
         reason[i] = why;
+    }
+    // A packet from the host that is nobody's flow: it leaves as Linux made it, by the port whose twin Linux sent it through.
+    void relay(uint32_t i) noexcept {
+        verdict[i] = Verdict::Transmit;
+        egress[i] = arrival[i].port;
     }
     [[nodiscard]] bool under_way(uint32_t i) const noexcept { return verdict[i] == Verdict::None; }
 };

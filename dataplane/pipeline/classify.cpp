@@ -17,10 +17,32 @@ PENSTOCK_ALWAYS_INLINE uint64_t mac_word_at(const uint8_t* frame) noexcept {
     return load<uint64_t>(frame) << 16;
 }
 
+// Of what Linux has sent, only whole TCP and UDP packets may be a flow's. The rest leaves as it is, well-formed or not: its Ethernet
+// addresses, its checksums and its purpose are Linux's business. A frame to a group is for the wire in any case.
+void settle_from_host(Burst& burst, uint32_t i, bool is_parsed) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    if (!is_parsed || parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) {
+        return burst.relay(i);
+    }
+    burst.host_flows.add(i);
+}
+
+// A frame that is broken or not for us. Those of Linux carry the port's address, which its twin has too, and are for somebody else: what
+// tells them apart costs frames from the wire nothing.
+PENSTOCK_NOINLINE void refuse(Burst& burst, uint32_t i, DropReason reason, bool is_parsed) noexcept {
+    if (burst.arrival[i].note.from_host) {
+        return settle_from_host(burst, i, is_parsed);
+    }
+    burst.drop(i, reason);
+}
+
 // No Service packet: what may be the host's own goes there. A fragment carries no ports (or its rest would not), so it cannot be matched to
 // a Service or a flow; Linux joins its own. ICMP and the rest are the host's too, unless only a Service has the address: then nobody may
 // answer for it.
 PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    if (burst.arrival[i].note.from_host) {
+        return settle_from_host(burst, i, true);
+    }
     const packet::Parsed& parsed = burst.parsed[i];
     burst.verdict[i] = Verdict::Punt;
     if (parsed.kind != PacketKind::Fragment && parsed.kind != PacketKind::Ip) {
@@ -36,6 +58,7 @@ PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i
 
 void classify(WorkerContext& ctx, Burst& burst) noexcept {
     burst.flows.count = 0;
+    burst.host_flows.count = 0;
     burst.has_v6 = false;
     for (uint32_t i = 0; i < burst.count; ++i) {
         const Arrival& arrival = burst.arrival[i];
@@ -44,16 +67,16 @@ void classify(WorkerContext& ctx, Burst& burst) noexcept {
         packet::Parsed& parsed = burst.parsed[i];
         const auto ip_checksum = arrival.note.ip_checksum_checked ? packet::IpChecksum::KnownGood : packet::IpChecksum::Verify;
         if (const packet::ParseResult result = packet::parse(ByteView(frame, burst.length[i]), parsed, ip_checksum); !result) [[unlikely]] {
-            burst.drop(i, result.error());
+            refuse(burst, i, result.error(), false);
             continue;
         }
         // The parser has checked that the Ethernet header is there.
         if (mac_word_at(frame + offsetof(packet::EthernetHeader, source)) == own) [[unlikely]] {
-            burst.drop(i, DropReason::OwnSourceMac);
+            refuse(burst, i, DropReason::OwnSourceMac, true);
             continue;
         }
         if (mac_word_at(frame) != own && !parsed.destination_is_multicast_mac) [[unlikely]] {
-            burst.drop(i, DropReason::WrongDestinationMac);
+            refuse(burst, i, DropReason::WrongDestinationMac, true);
             continue;
         }
         // A unicast packet in a multicast frame is never ours to translate (RFC 1122, 3.3.6).

@@ -3,18 +3,40 @@
 namespace penstock::pipeline {
 namespace {
 
-// Hands the packet to the candidate that is to look next, unless that is this worker.
+// Hands the packet to the candidate whose turn it is, unless that is this worker.
+PENSTOCK_ALWAYS_INLINE void hand_on(const WorkerContext& ctx, Burst& burst, uint32_t i, uint8_t turn) noexcept {
+    const WorkerId next = burst.candidates[i].workers[turn];
+    if (next != ctx.self) {
+        burst.verdict[i] = Verdict::Handoff;
+        burst.handoff_to[i] = next;
+    }
+}
+
 void place_packet(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const Arrival& arrival = burst.arrival[i];
     Candidates& candidates = burst.candidates[i];
     candidates =
         place(burst.parsed[i].key, *ctx.snapshot, ctx.owner, arrival.note.receiver, ctx.ports[arrival.port.value].flow_stays_on_queue);
-    // The configuration may have changed since the previous worker counted, so the position is brought back into range.
-    const uint8_t turn = arrival.note.tried < candidates.count ? arrival.note.tried : static_cast<uint8_t>(candidates.count - 1);
+    const uint8_t turn = candidates.in_range(arrival.note.tried);
     burst.arrival[i].note.tried = turn;
-    if (candidates.workers[turn] != ctx.self) {
-        burst.verdict[i] = Verdict::Handoff;
-        burst.handoff_to[i] = candidates.workers[turn];
+    hand_on(ctx, burst, i, turn);
+}
+
+// Packets from the host join those from the wire once they are where their flow may be.
+PENSTOCK_NOINLINE void take_host_flows(WorkerContext& ctx, Burst& burst) noexcept {
+    for (uint32_t at = 0; at < burst.host_flows.count; ++at) {
+        const uint32_t i = burst.host_flows.at[at];
+        const packet::Parsed& parsed = burst.parsed[i];
+        if (ctx.workers > 1) {
+            HandoffNote& note = burst.arrival[i].note;
+            burst.candidates[i] = place_from_host(parsed.key, *ctx.snapshot, ctx.owner, note.receiver);
+            note.tried = burst.candidates[i].in_range(note.tried);
+            hand_on(ctx, burst, i, note.tried);
+        }
+        if (burst.under_way(i)) {
+            burst.has_v6 |= parsed.family == IpFamily::V6;
+            burst.flows.add(i);
+        }
     }
 }
 
@@ -26,10 +48,7 @@ void pass_on(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         return;
     }
     ++tried;
-    if (candidates.workers[tried] != ctx.self) {
-        burst.verdict[i] = Verdict::Handoff;
-        burst.handoff_to[i] = candidates.workers[tried];
-    }
+    hand_on(ctx, burst, i, tried);
 }
 
 }  // namespace
@@ -44,6 +63,9 @@ void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept {
             }
         }
         burst.flows = own;
+    }
+    if (burst.host_flows.count > 0) [[unlikely]] {
+        take_host_flows(ctx, burst);
     }
     const PacketList& flows = burst.flows;
     // Not in classify, beside the parsing: there the headers' own cache misses would queue behind these, which made a packet 15 % dearer at

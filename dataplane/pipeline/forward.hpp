@@ -1,5 +1,5 @@
 // The last step of a packet that leaves: route, neighbour, Ethernet header. A packet whose next hop is unknown is held while Linux is
-// asked.
+// asked, and one to an address of the gateway host itself is delivered to Linux.
 #pragma once
 
 #include <type_traits>
@@ -9,13 +9,23 @@
 
 namespace penstock::pipeline {
 
+// Packet i has no next hop: it is delivered to the host where `destination` is its address (EP-007), else dropped.
+PENSTOCK_NOINLINE void deliver_to_host(const WorkerContext& ctx, Burst& burst, uint32_t i, const IpAddr& destination) noexcept;
+
+// Which twin Linux takes a packet from `source` by, without doubting it; unset where Linux has no route there.
+[[nodiscard]] NicPortId twin_towards(const route::RouteTable& routes, const IpAddr& source) noexcept;
+
 // Packet i, of `ip_bytes`, which leaves for `destination`: a Be32 or an IpAddr.
 template <typename Destination>
 PENSTOCK_ALWAYS_INLINE void forward_one(WorkerContext& ctx, Burst& burst, uint32_t i, const Destination& destination,
                                         uint16_t ip_bytes) noexcept {
     const route::Hop* hop = ctx.snapshot->routes->hop(destination);
     if (hop == nullptr) [[unlikely]] {
-        return burst.drop(i, DropReason::NoRoute);
+        if constexpr (std::is_same_v<Destination, Be32>) {
+            return deliver_to_host(ctx, burst, i, IpAddr::v4(destination));
+        } else {
+            return deliver_to_host(ctx, burst, i, destination);
+        }
     }
     // Ethernet padding behind a short IP packet stays as it came; what counts against the MTU is the IP packet.
     if (ip_bytes > hop->mtu) [[unlikely]] {

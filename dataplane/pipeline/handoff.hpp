@@ -17,12 +17,15 @@ struct HandoffNote {
     uint8_t handoffs = 0;  // rings crossed
     WorkerId receiver{0};  // whose receive queue it came from
     bool ip_checksum_checked = false;
+    bool from_host = false;  // Linux sent it through the twin of arrival's port: what is no flow's goes on to the wire
 
     [[nodiscard]] constexpr uint32_t packed() const noexcept {
-        return uint32_t{tried} | uint32_t{handoffs} << 8 | uint32_t{receiver.value} << 16 | uint32_t{ip_checksum_checked} << 24;
+        return uint32_t{tried} | uint32_t{handoffs} << 8 | uint32_t{receiver.value} << 16 | uint32_t{ip_checksum_checked} << 24 |
+               uint32_t{from_host} << 25;
     }
     static constexpr HandoffNote unpacked(uint32_t bits) noexcept {
-        return {static_cast<uint8_t>(bits), static_cast<uint8_t>(bits >> 8), WorkerId{static_cast<uint8_t>(bits >> 16)}, (bits >> 24) != 0};
+        return {static_cast<uint8_t>(bits), static_cast<uint8_t>(bits >> 8), WorkerId{static_cast<uint8_t>(bits >> 16)},
+                (bits >> 24 & 1) != 0, (bits >> 25 & 1) != 0};
     }
 };
 

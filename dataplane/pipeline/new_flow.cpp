@@ -23,6 +23,9 @@ using stats::Counter;
 // When the table is full, this many units are looked at for a half-open one to give up; a SYN flood makes nearly all of them such.
 constexpr uint32_t kVictimSearchUnits = 64;
 
+// Ports that are tried for a flow to an endpoint on the host before it is given up.
+constexpr uint8_t kOwnPortsMax = 64;
+
 void drop_counted(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend, DropReason reason) noexcept {
     burst.drop(i, reason);
     if (frontend != nullptr) {
@@ -79,6 +82,8 @@ struct Opening {
     uint64_t reverse_hash;                // of the first proposal
     uint8_t packet;
     bool keep_source;
+    uint8_t own_ports_tried = 0;
+    L4Port kept_port;  // where the source is kept: the client's, but for some endpoints on the host (take_own_port)
 };
 // Of those whose Service has session affinity; beside the others, which pay nothing for it.
 using Pins = std::array<lb::AffinityTable::Pin, limits::kBurstMax>;
@@ -90,11 +95,11 @@ struct FormerSource {
     L4Port port = 0;
 };
 
-FlowKey reverse_key(const FlowKey& forward, const lb::Backend& backend, const nat::Source* source) noexcept {
-    return {.source = backend.address,
-            .destination = source == nullptr ? forward.source : source->address,
-            .source_port = backend.port,
-            .destination_port = source == nullptr ? forward.source_port : source->port,
+FlowKey reverse_key(const FlowKey& forward, const Opening& opening) noexcept {
+    return {.source = opening.backend->address,
+            .destination = opening.keep_source ? forward.source : opening.source->address,
+            .source_port = opening.backend->port,
+            .destination_port = opening.keep_source ? opening.kept_port : opening.source->port,
             .protocol = forward.protocol};
 }
 
@@ -109,6 +114,34 @@ bool begin_search(WorkerContext& ctx, const FlowKey& forward, Opening& opening) 
     const nat::HostPorts host{ctx.snapshot->services->node_port_bits(forward.protocol), static_cast<uint32_t>(ctx.snapshot->generation)};
     std::construct_at(&opening.search, ctx.snat_ports, *ctx.snapshot->snat, host, request);
     return true;
+}
+
+// The next port for a flow to an endpoint on the host that cannot have the client's: the reply is addressed to it, and it says that this
+// worker owns the flow. The same for the same flow, so that a client that comes again finds its former connection there (ADR 0009).
+std::optional<DropReason> take_own_port(const WorkerContext& ctx, const FlowKey& forward, Opening& opening) noexcept {
+    if (!ctx.snapshot->routes->is_host_address(opening.backend->address)) {
+        return DropReason::NoRoute;
+    }
+    if (opening.own_ports_tried == kOwnPortsMax) {
+        return DropReason::SnatPortsExhausted;
+    }
+    opening.kept_port = ctx.owner.port_of(ctx.self, packet::hash_of(forward, ctx.owner.mix) + opening.own_ports_tried++);
+    return std::nullopt;
+}
+
+// No route to the chosen endpoint: if it is the host itself (EP-007), the host gets the client's own address, because it takes no packet
+// that comes from outside with one of its own (ADR 0019).
+std::optional<DropReason> keep_for_host(const WorkerContext& ctx, const FlowKey& forward, Opening& opening) noexcept {
+    const route::RouteTable& routes = *ctx.snapshot->routes;
+    if (!routes.is_host_address(opening.backend->address)) {
+        return DropReason::NoRoute;
+    }
+    if (routes.is_host_address(forward.source)) {
+        return DropReason::MartianSource;
+    }
+    opening.keep_source = true;
+    // The reply is led here by the client's address, or has to be by a port of this worker's.
+    return ctx.owner.of_client(forward.source) == ctx.self ? std::nullopt : take_own_port(ctx, forward, opening);
 }
 
 // Puts the connection into the table, with one source after the other until the table takes one. Empty: done, found[i] is set.
@@ -127,7 +160,7 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
         if (!opening.keep_source && opening.source == nullptr) {
             return opening.search.failure();
         }
-        entry.reverse = reverse_key(forward, *opening.backend, opening.keep_source ? nullptr : opening.source);
+        entry.reverse = reverse_key(forward, opening);
         entry.source_kept = opening.keep_source;
         entry.snat_pool = opening.keep_source ? 0 : opening.source->pool.value;
         entry.snat_index = opening.keep_source ? 0 : opening.source->index;
@@ -152,17 +185,16 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
         }
         if (!opening.keep_source) {
             opening.source = opening.search.after_refusal(ctx.snat_ports);
-        } else {
+        } else if (begin_search(ctx, forward, opening)) {
             // One client socket can reach one backend through two frontends. With the source kept, both flows would have the same reverse
             // tuple and their replies could not be told apart; the second one is translated, as the kernel's NAT resolves such a clash.
             opening.keep_source = false;
-            if (!begin_search(ctx, forward, opening)) {
-                return DropReason::NoRoute;
-            }
             opening.source = opening.search.first(ctx.snat_ports);
+        } else if (const std::optional<DropReason> failure = take_own_port(ctx, forward, opening)) {
+            return failure;
         }
-        if (opening.source) {
-            reverse_hash = ctx.connections.hash(reverse_key(forward, *opening.backend, opening.source));
+        if (opening.keep_source || opening.source) {
+            reverse_hash = ctx.connections.hash(reverse_key(forward, opening));
         }
     }
 }
@@ -211,12 +243,13 @@ void settle_pin(WorkerContext& ctx, const Opening& opening, const lb::AffinityTa
 // Settles a packet that may open no flow; otherwise fills `opening` with the chosen backend. True: go on.
 bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend, Opening& opening,
             lb::AffinityTable::Pin& pin) noexcept {
-    const Admission admission = admit(*ctx.snapshot, frontend, burst.parsed[i]);
+    const bool from_host = burst.arrival[i].note.from_host;
+    const Admission admission = admit(*ctx.snapshot, frontend, burst.parsed[i], from_host ? Sender::Host : Sender::Outside);
     switch (admission.kind) {
         case Admission::Kind::Open:
             break;
         case Admission::Kind::Punt:
-            burst.verdict[i] = Verdict::Punt;
+            from_host ? burst.relay(i) : void(burst.verdict[i] = Verdict::Punt);
             return false;
         case Admission::Kind::Reject:
             reject(ctx, burst, i, admission.frontend);
@@ -237,7 +270,9 @@ bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     // Now, not when the connection is there: the other flows of this burst are scheduled before that, and would all find the same backend
     // the least loaded.
     ctx.counters.backends[opening.backend->id.value].open.add(1);
-    opening.keep_source = !nat::must_translate(admission.set->source == lb::SourceMode::Keep, forward.source, opening.backend->address);
+    const bool asks_to_keep = admission.set->source == lb::SourceMode::Keep && !from_host;
+    opening.keep_source = !nat::must_translate(asks_to_keep, forward.source, opening.backend->address);
+    opening.kept_port = forward.source_port;
     return true;
 }
 
@@ -272,9 +307,11 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
             continue;
         }
         if (!opening.keep_source && !begin_search(ctx, key, opening)) {
-            settle_pin(ctx, opening, pins[count], false);
-            drop_chosen(ctx, burst, opening, DropReason::NoRoute);
-            continue;
+            if (const std::optional<DropReason> failure = keep_for_host(ctx, key, opening)) {
+                settle_pin(ctx, opening, pins[count], false);
+                drop_chosen(ctx, burst, opening, *failure);
+                continue;
+            }
         }
         ctx.connections.prefetch_buckets(burst.hash[i]);
         ctx.by_backend.prefetch_head(opening.backend->id);
@@ -296,8 +333,7 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
             }
         }
         if (opening.keep_source || opening.source) {
-            opening.reverse_hash = ctx.connections.hash(
-                reverse_key(burst.parsed[opening.packet].key, *opening.backend, opening.keep_source ? nullptr : opening.source));
+            opening.reverse_hash = ctx.connections.hash(reverse_key(burst.parsed[opening.packet].key, opening));
             ctx.connections.prefetch_buckets(opening.reverse_hash);
         }
     }

@@ -1,6 +1,7 @@
 #include "dataplane/pipeline/own_segments.hpp"
 
 #include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/forward.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -15,6 +16,13 @@ void ask_for(WorkerContext& ctx, NicPortId egress, const IpAddr& next_hop) noexc
     ctx.resolve->push({egress, next_hop});
 }
 
+OwnSegment& add_segment(OwnSegments& own, const packet::FlowKey& key, packet::SegmentNumbers numbers, packet::TcpFlags flags) noexcept {
+    OwnSegment& segment = own.at[own.count++];
+    segment.length = packet::build_segment(segment.frame, key, numbers, flags);
+    segment.to_host = false;
+    return segment;
+}
+
 }  // namespace
 
 bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::SegmentNumbers numbers, packet::TcpFlags flags) noexcept {
@@ -25,6 +33,15 @@ bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::Segmen
     }
     const route::Hop* hop = ctx.snapshot->routes->hop(key.destination);
     if (hop == nullptr) {
+        const NicPortId twin = twin_towards(*ctx.snapshot->routes, key.source);
+        if (twin.is_set() && ctx.snapshot->routes->is_host_address(key.destination)) {
+            OwnSegment& segment = add_segment(own, key, numbers, flags);
+            segment.to_host = true;
+            segment.egress = twin;
+            const MacAddr& mac = ctx.ports[twin.value].mac;
+            store(segment.frame.data(), std::array{mac.bytes, mac.bytes});
+            return true;
+        }
         ctx.count()[DropReason::NoRoute].add(1);
         return false;
     }
@@ -33,8 +50,7 @@ bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::Segmen
         ctx.count()[DropReason::NextHopUnresolved].add(1);
         return false;
     }
-    OwnSegment& segment = own.at[own.count++];
-    segment.length = packet::build_segment(segment.frame, key, numbers, flags);
+    OwnSegment& segment = add_segment(own, key, numbers, flags);
     segment.egress = hop->egress;
     store(segment.frame.data(), hop->ethernet_addresses);
     ctx.neighbour_use.note(hop->neighbour, ctx.now_s);

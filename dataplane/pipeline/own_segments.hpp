@@ -19,6 +19,7 @@ struct OwnSegment {
     std::array<uint8_t, packet::kBareSegmentBytesMax> frame;
     uint16_t length = 0;
     NicPortId egress;
+    bool to_host = false;  // goes to the twin of `egress`
 };
 
 struct OwnSegments {

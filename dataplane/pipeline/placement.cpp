@@ -82,6 +82,21 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
     return candidates;
 }
 
+Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
+                           WorkerId receiver) noexcept {
+    if (snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol).any()) {
+        return place(key, snapshot, owner, receiver, false);
+    }
+    Candidates candidates;
+    if (snapshot.services->is_endpoint_port(key.source_port, key.protocol)) {
+        candidates.add(owner.of_client(key.destination));
+        candidates.add(owner.of_snat_port(key.destination_port));
+    } else {
+        candidates.add(receiver);
+    }
+    return candidates;
+}
+
 const char* placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot, bool flow_stays_on_queue) noexcept {
     lb::SourceModes modes;
     switch (rule_of(key, snapshot, modes)) {

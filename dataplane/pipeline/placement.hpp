@@ -23,6 +23,8 @@ struct Candidates {
             workers[count++] = worker;
         }
     }
+    // The configuration may change while a packet is on its way, so a position that another worker counted need not be there any more.
+    [[nodiscard]] uint8_t in_range(uint8_t tried) const noexcept { return tried < count ? tried : static_cast<uint8_t>(count - 1); }
     [[nodiscard]] bool is_last(uint8_t tried) const noexcept { return tried + 1 >= count; }
 };
 
@@ -30,6 +32,12 @@ struct Candidates {
 // receiver of a full-NAT flow's first packet receives them all, and owns it.
 [[nodiscard]] Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
                                WorkerId receiver, bool flow_stays_on_queue) noexcept;
+
+// The same for a packet that Linux has sent through a twin; `receiver` serves that twin. The queue says nothing then: Linux may change the
+// twin in the middle of a flow. An endpoint on the host answers to the client itself, and to a port that tells the owner where the client's
+// address does not (new_flow.cpp); so both are asked, if any endpoint has the source's port.
+[[nodiscard]] Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
+                                         WorkerId receiver) noexcept;
 
 // What decided, for explain: "frontend, by the keyed hash of the 5-tuple", ...
 [[nodiscard]] const char* placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot, bool flow_stays_on_queue) noexcept;

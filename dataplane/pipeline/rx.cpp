@@ -7,6 +7,8 @@
 namespace penstock::pipeline {
 namespace {
 
+using stats::Counter;
+
 // Adds a received mbuf to the burst. The stages see one contiguous frame; NICs that split long frames are joined here (pools are sized by
 // the MTU, so it is rare).
 void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf, Arrival how) noexcept {
@@ -40,8 +42,27 @@ uint32_t receive(WorkerContext& ctx, WorkerIo& io, NicPortId port, uint16_t queu
             from.rx_checksum_checked && (mbufs[i]->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
         add_packet(ctx, burst, mbufs[i], how);
     }
-    ctx.count()[stats::Counter::RxPackets].add(taken);
-    ctx.count()[stats::Counter::RxBytes].add(bytes);
+    ctx.count()[Counter::RxPackets].add(taken);
+    ctx.count()[Counter::RxBytes].add(bytes);
+    return taken;
+}
+
+uint32_t receive_from_host(WorkerContext& ctx, WorkerIo& io, NicPortId port, Burst& burst) noexcept {
+    rte_ring* const from_host = io.port[port.value].from_host;
+    if (from_host == nullptr) {
+        return 0;
+    }
+    std::array<rte_mbuf*, limits::kBurstMax> mbufs;
+    const unsigned taken = rte_ring_dequeue_burst(from_host, reinterpret_cast<void**>(mbufs.data()), io.burst, nullptr);
+    for (unsigned i = 0; i < taken; ++i) {
+        Arrival how{port, {}};
+        how.note.receiver = ctx.self;
+        how.note.from_host = true;
+        add_packet(ctx, burst, mbufs[i], how);
+    }
+    if (taken > 0) {
+        ctx.count()[Counter::FromHost].add(taken);
+    }
     return taken;
 }
 
@@ -59,7 +80,7 @@ uint32_t receive_handed(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept
         add_packet(ctx, burst, mbufs[i], {NicPortId{static_cast<uint8_t>(mbufs[i]->port)}, HandoffNote::unpacked(mbufs[i]->hash.usr)});
     }
     if (taken > 0) {
-        ctx.count()[stats::Counter::HandedIn].add(taken);
+        ctx.count()[Counter::HandedIn].add(taken);
     }
     return taken;
 }

@@ -73,6 +73,13 @@ void queue_for(WorkerContext& ctx, PortIo& port, rte_mbuf* mbuf) noexcept {
     }
 }
 
+void queue_for_host(WorkerContext& ctx, PortIo& port, rte_mbuf* mbuf) noexcept {
+    port.punt.packets[port.punt.count++] = mbuf;
+    if (port.punt.count == port.punt.packets.size()) {
+        flush_punt(ctx, port);
+    }
+}
+
 void flush_all(WorkerContext& ctx, WorkerIo& io) noexcept {
     for (uint32_t p = 0; p < io.ports; ++p) {
         flush_tx(ctx, io.port[p]);
@@ -113,11 +120,9 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
                 mbuf->ol_flags = 0;  // receive flags mean other things on transmit
                 queue_for(ctx, io.port[burst.egress[i].value], mbuf);
                 break;
-            case Verdict::Punt: {
-                OutBuffer& out = io.port[burst.arrival[i].port.value].punt;
-                out.packets[out.count++] = mbuf;  // at most one burst: flushed below
+            case Verdict::Punt:
+                queue_for_host(ctx, io.port[burst.arrival[i].port.value], mbuf);
                 break;
-            }
             case Verdict::Handoff: {
                 HandoffNote note = burst.arrival[i].note;
                 if (note.handoffs == kHandoffsMax) {
@@ -169,31 +174,26 @@ void send_own_segments(WorkerContext& ctx, WorkerIo& io) noexcept {
             break;
         }
         std::memcpy(rte_pktmbuf_append(mbuf, segment.length), segment.frame.data(), segment.length);
-        queue_for(ctx, io.port[segment.egress.value], mbuf);
+        segment.to_host ? queue_for_host(ctx, io.port[segment.egress.value], mbuf) : queue_for(ctx, io.port[segment.egress.value], mbuf);
     }
     own.count = 0;
     flush_all(ctx, io);
 }
 
-uint32_t relay(WorkerContext& ctx, WorkerIo& io) noexcept {
+uint32_t send_for_others(WorkerContext& ctx, WorkerIo& io) noexcept {
     uint32_t moved = 0;
     for (uint32_t p = 0; p < io.ports; ++p) {
         PortIo& port = io.port[p];
-        for (rte_ring* source : {port.from_host, port.tx_for_others}) {
-            if (source == nullptr) {
-                continue;
-            }
-            std::array<rte_mbuf*, limits::kBurstMax> mbufs;
-            const unsigned taken =
-                rte_ring_dequeue_burst(source, reinterpret_cast<void**>(mbufs.data()), static_cast<unsigned>(mbufs.size()), nullptr);
-            for (unsigned i = 0; i < taken; ++i) {
-                queue_for(ctx, port, mbufs[i]);
-            }
-            if (source == port.from_host && taken > 0) {
-                ctx.count()[Counter::FromHost].add(taken);
-            }
-            moved += taken;
+        if (port.tx_for_others == nullptr) {
+            continue;
         }
+        std::array<rte_mbuf*, limits::kBurstMax> mbufs;
+        const unsigned taken = rte_ring_dequeue_burst(port.tx_for_others, reinterpret_cast<void**>(mbufs.data()),
+                                                      static_cast<unsigned>(mbufs.size()), nullptr);
+        for (unsigned i = 0; i < taken; ++i) {
+            queue_for(ctx, port, mbufs[i]);
+        }
+        moved += taken;
         flush_tx(ctx, port);
     }
     return moved;

@@ -18,7 +18,7 @@ void release_pending(WorkerContext& ctx, WorkerIo& io) noexcept;
 // Sends what the stages and the orders have collected in ctx.own_segments, and empties it.
 void send_own_segments(WorkerContext& ctx, WorkerIo& io) noexcept;
 
-// Moves packets that need no stage: from Linux to the wire, and for workers without a transmit queue. Returns how many.
-uint32_t relay(WorkerContext& ctx, WorkerIo& io) noexcept;
+// Sends what workers without a transmit queue have put into this one's rings. Returns how many.
+uint32_t send_for_others(WorkerContext& ctx, WorkerIo& io) noexcept;
 
 }  // namespace penstock::pipeline

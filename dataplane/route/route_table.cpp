@@ -183,14 +183,17 @@ Hop RouteTable::make_hop(NicPortId egress, const std::optional<IpAddr>& address)
 
 void RouteTable::add_local_addresses() {
     for (const LocalAddress& local : addresses_) {
-        local_.push_back(local.address);
+        host_.push_back(local.address);
         if (const std::optional<IpAddr> broadcast = directed_broadcast(local)) {
             local_.push_back(*broadcast);
         }
     }
-    std::ranges::sort(local_);
-    const auto repeated = std::ranges::unique(local_);
-    local_.erase(repeated.begin(), repeated.end());
+    local_.insert(local_.end(), host_.begin(), host_.end());
+    for (std::vector<IpAddr>* list : {&local_, &host_}) {
+        std::ranges::sort(*list);
+        const auto repeated = std::ranges::unique(*list);
+        list->erase(repeated.begin(), repeated.end());
+    }
 }
 
 uint32_t RouteTable::neighbour_index(NicPortId port, const IpAddr& address) const noexcept {
@@ -220,6 +223,10 @@ std::optional<NextHop> RouteTable::next_hop(const IpAddr& destination) const noe
 bool RouteTable::is_local(const IpAddr& address) const noexcept {
     static constexpr IpAddr kLimitedBroadcast = IpAddr::v4(255, 255, 255, 255);
     return address.is_multicast() || address == kLimitedBroadcast || std::ranges::binary_search(local_, address);
+}
+
+bool RouteTable::is_host_address(const IpAddr& address) const noexcept {
+    return std::ranges::binary_search(host_, address);
 }
 
 const EgressPort* RouteTable::port(NicPortId id) const noexcept {

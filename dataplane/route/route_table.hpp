@@ -120,6 +120,8 @@ class RouteTable {
     // An address of the gateway host itself, on any twin (broadcast addresses of the twins' prefixes included).
     // 255.255.255.255 and multicast are everybody's, the gateway host's too.
     [[nodiscard]] bool is_local(const IpAddr& address) const noexcept;
+    // The same without the addresses of groups: what the host may send from, and what may be sent to it alone.
+    [[nodiscard]] bool is_host_address(const IpAddr& address) const noexcept;
     // What Linux knows about a next hop; null where it has not been asked.
     [[nodiscard]] const Neighbour* neighbour(NicPortId port, const IpAddr& address) const noexcept;
     [[nodiscard]] const EgressPort* port(NicPortId id) const noexcept;
@@ -148,6 +150,7 @@ class RouteTable {
     PrefixMap4 v4_;
     PrefixMap6 v6_;
     std::vector<IpAddr> local_;  // sorted
+    std::vector<IpAddr> host_;   // those of them that are no broadcast addresses; sorted
 };
 
 }  // namespace penstock::route

@@ -5,6 +5,7 @@
 #include "dataplane/nat/masquerade.hpp"
 #include "dataplane/nat/snat.hpp"
 #include "dataplane/pipeline/admit.hpp"
+#include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/placement.hpp"
 #include "dataplane/worker/inspect.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
@@ -182,6 +183,13 @@ class Teller {
             return leave(after);
         }
         const std::optional<route::NextHop> next_hop = snapshot_.routes->next_hop(backend.address);
+        if (!next_hop && snapshot_.routes->is_host_address(backend.address)) {
+            const bool keeps_port = context.owner.of_client(query_.key.source) == owner_;
+            step("snat", "none: the endpoint is on the gateway host, which takes a client's packet only with the client's own address" +
+                             (keeps_port ? std::string() : "; the port becomes one of worker " + std::to_string(owner_.value) + "'s"));
+            after.source_port = keeps_port ? after.source_port : 0;
+            return leave(after);
+        }
         if (!next_hop) {
             step("route", "no route to " + backend.address.to_string() + " through a port of the gateway");
             return drop(DropReason::NoRoute);
@@ -223,6 +231,12 @@ class Teller {
     void leave(const FlowKey& after) {
         out_.leaves_as = after;
         const std::optional<route::NextHop> next_hop = snapshot_.routes->next_hop(after.destination);
+        if (!next_hop && snapshot_.routes->is_host_address(after.destination)) {
+            const NicPortId back = pipeline::twin_towards(*snapshot_.routes, after.source);
+            step("route", after.destination.to_string() + " is the gateway host's own: delivered to the host through the twin of NicPort " +
+                              std::to_string((back.is_set() ? back : query_.port).value));
+            return decide("punt");
+        }
         if (!next_hop) {
             step("route", "no route to " + after.destination.to_string() + " through a port of the gateway");
             return drop(DropReason::NoRoute);

@@ -70,8 +70,11 @@ uint32_t Worker::round() noexcept {
             process(pipeline::receive(context_, io_, NicPortId{static_cast<uint8_t>(p)}, queue, burst_));
         }
     }
+    for (uint32_t p = 0; p < io_.ports; ++p) {
+        process(pipeline::receive_from_host(context_, io_, NicPortId{static_cast<uint8_t>(p)}, burst_));
+    }
     process(pipeline::receive_handed(context_, io_, burst_));
-    packets += pipeline::relay(context_, io_);
+    packets += pipeline::send_for_others(context_, io_);
     // After the packets, so that a round without any works on nothing else, and one with many makes a slice wait and not them.
     if (changed || context_.flow_orders.is_waiting) {
         packets += pipeline::work_off_flow_orders(context_);

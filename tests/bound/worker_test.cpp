@@ -80,6 +80,15 @@ class Workers : public testing::TestWithParam<uint32_t> {
     }
     void TearDown() override { workers_.reset(); }
 
+    // Null where nothing comes for two seconds.
+    rte_mbuf* take_punted(NicPortId port) {
+        rte_mbuf* punted = nullptr;
+        for (int tries = 0; tries < 20'000 && workers_->take_punted(port, {&punted, 1}) == 0; ++tries) {
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+        return punted;
+    }
+
     TestService web_{.frontends = {{kVip, 80}}, .backends = {11, 12, 13}};
     VirtualGateway gateway_;
     std::unique_ptr<RingPort> up_, cluster_;
@@ -126,14 +135,39 @@ TEST_P(Workers, PuntAndCarryWhatLinuxSends) {
     start(GetParam());
     const std::vector<uint8_t> arp = eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
     up_->put(arp, 0);
-    rte_mbuf* punted = nullptr;
-    for (int tries = 0; tries < 20'000 && workers_->take_punted(kUp, {&punted, 1}) == 0; ++tries) {
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
+    rte_mbuf* punted = take_punted(kUp);
     ASSERT_NE(punted, nullptr);
     EXPECT_EQ(std::vector<uint8_t>(rte_pktmbuf_mtod(punted, uint8_t*), rte_pktmbuf_mtod(punted, uint8_t*) + punted->data_len), arp);
     ASSERT_EQ(workers_->send_from_host(kCluster, {&punted, 1}), 1u);
     EXPECT_EQ(cluster_->take_frame(), arp);
+}
+
+TEST_P(Workers, DeliverToTheHostAndTranslateItsAnswers_EP007) {
+    web_.backends = {kClusterAddress.bytes()[15]};
+    start(GetParam());
+    Prng random;
+    for (L4Port port = 1000; port < 1050; ++port) {
+        up_->put(from_client(port).build(), static_cast<uint16_t>(random.below(GetParam())));
+        rte_mbuf* frame = take_punted(kUp);
+        ASSERT_NE(frame, nullptr) << port;
+        const packet::FlowKey inside =
+            key_of(std::vector<uint8_t>(rte_pktmbuf_mtod(frame, uint8_t*), rte_pktmbuf_mtod(frame, uint8_t*) + frame->data_len));
+        EXPECT_EQ(inside.source, kClient);
+        EXPECT_EQ(inside.destination, kClusterAddress);
+        const std::vector<uint8_t> answer = eth()
+                                                .from_mac(kUpMac.to_string())
+                                                .to_mac(kClientMac.to_string())
+                                                .ipv4(inside.destination.to_string(), inside.source.to_string())
+                                                .tcp(inside.destination_port, inside.source_port, "SA")
+                                                .build();
+        rte_pktmbuf_reset(frame);
+        std::copy(answer.begin(), answer.end(),
+                  reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(answer.size()))));
+        ASSERT_EQ(workers_->send_from_host(kUp, {&frame, 1}), 1u);
+        const std::vector<uint8_t> outside = up_->take_frame();
+        ASSERT_FALSE(outside.empty()) << port;
+        EXPECT_EQ(key_of(outside), (packet::FlowKey{kVip, kClient, 80, port, Protocol::Tcp, {}}));
+    }
 }
 
 TEST_P(Workers, HoldPacketsUntilLinuxKnowsTheNextHop) {
@@ -274,6 +308,29 @@ TEST_P(Workers, ExplainWhatWouldHappenAndTakeNothing) {
     EXPECT_EQ(workers_->inspect().explain(query).reason, DropReason::VipPortClosed);
     query.key.destination = kUpAddress;
     EXPECT_EQ(workers_->inspect().explain(query).verdict, "punt");
+}
+
+TEST_P(Workers, ExplainThatTheHostGetsIt_EP007) {
+    web_.backends = {kClusterAddress.bytes()[15]};
+    start(GetParam());
+    worker::ExplainQuery query;
+    query.key = {kClient, kVip, 5000, 80, Protocol::Tcp, {}};
+    query.port = kUp;
+    for (const bool is_known : {false, true}) {
+        const worker::Explanation told = workers_->inspect().explain(query);
+        EXPECT_EQ(told.verdict, "punt");
+        EXPECT_NE(told.steps.back().finding.find("delivered to the host through the twin of NicPort 0"), std::string::npos)
+            << told.steps.back().finding;
+        ASSERT_TRUE(told.leaves_as.has_value());
+        EXPECT_EQ(told.leaves_as->source, kClient);
+        EXPECT_EQ(told.leaves_as->destination, kClusterAddress);
+        if (!is_known) {
+            up_->put(from_client(5000).build(), 0);
+            rte_mbuf* frame = take_punted(kUp);
+            ASSERT_NE(frame, nullptr);
+            rte_pktmbuf_free(frame);
+        }
+    }
 }
 
 }  // namespace

@@ -172,7 +172,7 @@ TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN00
                 service->sets[0].usable.push_back({.address = some_address(random), .port = some_port(random)});
                 service->sets[1].usable.push_back({.address = some_address(random), .port = some_port(random)});
             }
-            builder.add_kept_backends(*service);
+            builder.add_backends(*service);
             for (const Backend& backend : service->sets[0].usable) {
                 auto& [sets, gone_as] = kept[{backend.address, backend.port, service->protocol}];
                 ++sets;
@@ -182,7 +182,7 @@ TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN00
             if (random.one_in(2)) {
                 const auto leaving = in_force[random.below(in_force.size())];
                 std::erase(in_force, leaving);
-                builder.remove_kept_backends(*leaving);
+                builder.remove_backends(*leaving);
                 for (const Backend& backend : leaving->sets[0].usable) {
                     auto& [sets, gone_as] = kept[{backend.address, backend.port, leaving->protocol}];
                     gone_as = --sets == 0 ? ++departures : 0;

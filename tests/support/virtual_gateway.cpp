@@ -220,6 +220,15 @@ Outcome VirtualGateway::send(const std::vector<uint8_t>& frame, NicPortId port, 
     return send_burst({frame}, port, receiver).front();
 }
 
+Outcome VirtualGateway::send_from_host(const std::vector<uint8_t>& frame, NicPortId port, WorkerId server) {
+    pipeline::Arrival arrival{port, {}};
+    arrival.note.receiver = server;
+    arrival.note.from_host = true;
+    std::vector<Outcome> outcomes(1);
+    run(server, {{0, frame, arrival, 0}}, outcomes);
+    return outcomes.front();
+}
+
 std::vector<Outcome> VirtualGateway::send_burst(const std::vector<std::vector<uint8_t>>& frames, NicPortId port, WorkerId receiver) {
     std::vector<Outcome> outcomes(frames.size());
     std::vector<InFlight> packets;
@@ -252,11 +261,13 @@ void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::ve
             packet.frame.resize(burst.length[i]);
             if (burst.verdict[i] == Verdict::Handoff && packet.handoffs < pipeline::kHandoffsMax) {
                 packet.arrival = burst.arrival[i];
+                packet.arrival.note = pipeline::HandoffNote::unpacked(packet.arrival.note.packed());
                 ++packet.handoffs;
                 onward[burst.handoff_to[i].value].push_back(std::move(packet));
                 continue;
             }
-            outcomes[packet.index] = {burst.verdict[i], burst.reason[i], packet.frame, burst.egress[i], worker, packet.handoffs};
+            const NicPortId egress = burst.verdict[i] == Verdict::Punt ? burst.arrival[i].port : burst.egress[i];
+            outcomes[packet.index] = {burst.verdict[i], burst.reason[i], packet.frame, egress, worker, packet.handoffs};
         }
         for (uint8_t w = 0; w < onward.size(); ++w) {
             if (!onward[w].empty()) {
@@ -296,7 +307,7 @@ void VirtualGateway::collect_own_segments(pipeline::WorkerContext& context) {
     pipeline::OwnSegments& own = context.own_segments;
     for (uint32_t i = 0; i < own.count; ++i) {
         const pipeline::OwnSegment& segment = own.at[i];
-        own_segments_.push_back({.verdict = Verdict::Transmit,
+        own_segments_.push_back({.verdict = segment.to_host ? Verdict::Punt : Verdict::Transmit,
                                  .frame = {segment.frame.begin(), segment.frame.begin() + segment.length},
                                  .egress = segment.egress,
                                  .worker = context.self});

@@ -68,8 +68,8 @@ struct Outcome {
     Verdict verdict = Verdict::None;
     DropReason reason{};         // where Drop
     std::vector<uint8_t> frame;  // as it would leave
-    NicPortId egress;
-    WorkerId worker;  // where it ended
+    NicPortId egress;            // where Punt: whose twin gets it
+    WorkerId worker;             // where it ended
     uint32_t handoffs = 0;
     bool operator==(const Outcome&) const = default;
 };
@@ -103,6 +103,8 @@ class VirtualGateway {
     void set_mtu(uint16_t mtu);
 
     Outcome send(const std::vector<uint8_t>& frame, NicPortId port = kUp, WorkerId receiver = {0});
+    // A frame that Linux sends into the twin of `port`, which `server` serves.
+    Outcome send_from_host(const std::vector<uint8_t>& frame, NicPortId port, WorkerId server = {0});
     // All in one burst of one worker; packets that are handed on follow in bursts of their own, in order.
     std::vector<Outcome> send_burst(const std::vector<std::vector<uint8_t>>& frames, NicPortId port = kUp, WorkerId receiver = {0});
 

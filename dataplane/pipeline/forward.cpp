@@ -1,0 +1,40 @@
+#include "dataplane/pipeline/forward.hpp"
+
+#include "dataplane/base/bytes.hpp"
+#include "dataplane/packet/wire.hpp"
+
+namespace penstock::pipeline {
+namespace {
+
+// As it stands in the frame now, after translation.
+IpAddr source_in(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
+    const uint8_t* const header = frame + parsed.l3_offset;
+    if (parsed.family == IpFamily::V4) {
+        return IpAddr::v4(load<Be32>(header + offsetof(packet::Ipv4Header, source)));
+    }
+    return IpAddr::v6(load<std::array<uint8_t, 16>>(header + offsetof(packet::Ipv6Header, source)));
+}
+
+}  // namespace
+
+// Linux may ask of a packet that it comes by the interface which its own answer would leave by (rp_filter), so neither the twin of the port
+// where the packet arrived nor the one that has the address is always right.
+NicPortId twin_towards(const route::RouteTable& routes, const IpAddr& source) noexcept {
+    const route::Hop* const back = routes.hop(source);
+    return back == nullptr ? NicPortId{} : back->egress;
+}
+
+void deliver_to_host(const WorkerContext& ctx, Burst& burst, uint32_t i, const IpAddr& destination) noexcept {
+    const route::RouteTable& routes = *ctx.snapshot->routes;
+    if (!routes.is_host_address(destination)) {
+        return burst.drop(i, DropReason::NoRoute);
+    }
+    NicPortId& twin = burst.arrival[i].port;  // whose twin a punted packet goes to
+    if (const NicPortId back = twin_towards(routes, source_in(burst.data[i], burst.parsed[i])); back.is_set()) {
+        twin = back;
+    }
+    store(burst.data[i], ctx.ports[twin.value].mac.bytes);
+    burst.verdict[i] = Verdict::Punt;
+}
+
+}  // namespace penstock::pipeline
