@@ -207,8 +207,8 @@ Result<model::Probe> probe_from(const v1::Probe& message) {
     if (probe.timeout_s >= probe.interval_s) {
         return invalid("timeout_s " + std::to_string(probe.timeout_s) + " is not less than interval_s " + std::to_string(probe.interval_s));
     }
-    if (message.path().size() > kNameBytesMax) {
-        return invalid("path is longer than " + std::to_string(kNameBytesMax) + " bytes");
+    if (message.path().size() > kProbePathBytesMax) {
+        return invalid("path is longer than " + std::to_string(kProbePathBytesMax) + " bytes");
     }
     // It becomes a line of a request: nothing in it may end that line, or begin another word.
     if (!message.path().empty() &&

@@ -20,6 +20,9 @@ namespace penstock::rpc {
 inline constexpr int kBackendSetsMax = 8;
 // Kubernetes names are at most 253 bytes (RFC 1123 subdomain); nothing that the gateway repeats in logs and metrics may be longer.
 inline constexpr size_t kNameBytesMax = 253;
+// Of a probe: as long as an annotation may have it (ANN-10). Longer ones, which have no use, would be sent to every endpoint again and
+// again.
+inline constexpr size_t kProbePathBytesMax = 1024;
 
 [[nodiscard]] v1::Protocol to_proto(Protocol protocol);
 [[nodiscard]] v1::Scheduler to_proto(lb::SchedulerKind scheduler);
@@ -33,7 +36,6 @@ inline constexpr size_t kNameBytesMax = 253;
 [[nodiscard]] v1::ObservedNotice to_proto(const model::ObservedNotice& observed);
 [[nodiscard]] v1::Endpoint to_proto(const model::Endpoint& endpoint);
 [[nodiscard]] v1::Service to_proto(const model::Service& service);
-[[nodiscard]] v1::Environment to_proto(const model::Environment& environment);
 [[nodiscard]] v1::Environment to_proto(const model::Environment& environment);
 [[nodiscard]] v1::NodePortAddresses to_proto(const model::NodePortAddresses& addresses);
 // The identity alone; what is applied and the software's version are the caller's to add.

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "control/annotations/value.hpp"
+
 namespace penstock::rpc {
 namespace {
 
@@ -184,7 +186,9 @@ TEST(Convert, EachRuleRefusesByName) {
         {"probe kind", [](auto& s) { s.mutable_probe()->clear_kind(); }, "probe: kind 0"},
         {"probe interval", [](auto& s) { s.mutable_probe()->set_interval_s(0); }, "probe: interval_s 0 is not in 1-3600"},
         {"probe path", [](auto& s) { s.mutable_probe()->set_path("healthz"); }, "probe: path must begin with /"},
-        {"probe path", [](auto& s) { s.mutable_probe()->set_path("/x HTTP/1.1\r\nX: y"); }, "probe: path must begin with / and hold no blanks"},
+        {"probe path", [](auto& s) { s.mutable_probe()->set_path("/x HTTP/1.1\r\nX: y"); },
+         "probe: path must begin with / and hold no blanks"},
+        {"probe path", [](auto& s) { s.mutable_probe()->set_path("/" + std::string(1024, 'x')); }, "probe: path is longer than 1024 bytes"},
         {"probe timeout", [](auto& s) { s.mutable_probe()->set_timeout_s(30); }, "probe: timeout_s 30 is not less than interval_s 30"},
         {"frontend family", [](auto& s) { s.mutable_frontends(0)->set_set(1); }, "an IPv4 frontend uses set 1, which is of family IPv6"},
         {"NodePort with address", [](auto& s) { s.mutable_frontends(2)->set_address("10.9.9.9"); }, "frontends[2]: a NODE_PORT frontend"},
@@ -201,6 +205,27 @@ TEST(Convert, EachRuleRefusesByName) {
         ASSERT_FALSE(service) << breach.name;
         EXPECT_EQ(service.error().code, Errc::InvalidArgument) << breach.name;
         EXPECT_NE(service.error().what.find(breach.text), std::string::npos) << breach.name << ": " << service.error().what;
+    }
+}
+
+// Whatever path the annotation may have must not cost the Service its place at the gateway.
+TEST(Convert, EveryPathThatAnAnnotationMayHaveTravels_ANN10) {
+    const annotations::Row& row = annotations::row_of(annotations::Setting::HealthCheckPath);
+    const std::string key(row.spellings.front().key);
+    const std::string longest = "/" + std::string(static_cast<size_t>(row.spellings.front().rule.max) - 1, 'x');
+    std::string characters = "/";
+    for (int c = 0x21; c < 0x7f; ++c) {
+        characters += static_cast<char>(c);
+    }
+    for (const std::string& path : {std::string("/"), longest, characters}) {
+        const annotations::Annotations object{{key, path}};
+        const auto read = annotations::read(row, object);
+        ASSERT_TRUE(read && read->valid) << path;
+        auto service = everything();
+        service.probe->path = path;
+        const auto back = from_proto(to_proto(service));
+        ASSERT_TRUE(back) << back.error().what;
+        EXPECT_EQ(back->probe->path, path);
     }
 }
 

@@ -179,6 +179,19 @@ TEST(AnnotationSettings, ReachTheService_ANN01_ANN02_ANN03_ANN05_ANN06_ANN07_ANN
              p.port = 8080;
              p.path = "/ready";
          })},
+        {"ANN-10, invalid path",
+         {{own + "health-check", "http"}, {own + "health-check-path", "ready"}, {aws + "healthcheck-path", "/up"}},
+         {},
+         0,
+         probe,
+         invalid},
+        {"ANN-10, a path that would end the request's line",
+         {{own + "health-check", "http"}, {own + "health-check-path", "/ready HTTP/1.1\r\nHost: x"}},
+         {},
+         0,
+         probe,
+         invalid},
+        {"ANN-10, invalid port", {{own + "health-check", "http"}, {own + "health-check-port", "http"}}, {}, 0, probe, invalid},
     };
     for (const Row& row : rows) {
         World world;
