@@ -3,14 +3,10 @@
 #include <set>
 #include <utility>
 
-#include "control/rpc/convert.hpp"
+#include "control/rpc/convert_rules.hpp"
 
 namespace penstock::rpc {
 namespace {
-
-std::unexpected<Error> invalid(std::string what) {
-    return fail(Errc::InvalidArgument, std::move(what));
-}
 
 Result<StateVersion> version_from(const v1::StateVersion& message, const char* field) {
     if (message.source().empty() || message.source().size() > kNameBytesMax) {

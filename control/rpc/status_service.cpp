@@ -74,6 +74,24 @@ grpc::Status StatusService::answer(const grpc::ServerContext& context, Response*
     return grpc::Status::OK;
 }
 
+template <typename Request, typename Entry, typename List>
+grpc::Status StatusService::stream(const grpc::ServerContext& context, const Request& request, grpc::ServerWriter<Entry>& writer,
+                                   List&& list) const {
+    if (const auto status = authorizer_.may_read(caller_of(context)); !status) {
+        return to_status(status);
+    }
+    const auto filter = from_proto(request);
+    if (!filter) {
+        return to_status(filter.error());
+    }
+    uint64_t sent = 0;
+    list(*filter, [&](const Entry& entry) {
+        // Write fails once the client is gone; asking as well saves the walk where nothing matches for long.
+        return !context.IsCancelled() && writer.Write(entry) && (request.limit() == 0 || ++sent < request.limit());
+    });
+    return grpc::Status::OK;
+}
+
 grpc::Status StatusService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*, v1::Status* response) {
     return answer(*context, response, [&] { return source_.status(); });
 }
@@ -99,35 +117,12 @@ grpc::Status StatusService::ListBackends(grpc::ServerContext* context, const v1:
 
 grpc::Status StatusService::ListConnections(grpc::ServerContext* context, const v1::ListConnectionsRequest* request,
                                             grpc::ServerWriter<v1::Connection>* writer) {
-    if (const auto status = authorizer_.may_read(caller_of(*context)); !status) {
-        return to_status(status);
-    }
-    const auto filter = from_proto(*request);
-    if (!filter) {
-        return to_status(filter.error());
-    }
-    uint64_t sent = 0;
-    source_.connections(*filter, [&](const v1::Connection& connection) {
-        // Write fails once the client is gone; asking as well saves the walk where nothing matches for long.
-        return !context->IsCancelled() && writer->Write(connection) && (request->limit() == 0 || ++sent < request->limit());
-    });
-    return grpc::Status::OK;
+    return stream(*context, *request, *writer, [&](const auto& filter, const auto& visit) { source_.connections(filter, visit); });
 }
 
 grpc::Status StatusService::ListAffinity(grpc::ServerContext* context, const v1::ListAffinityRequest* request,
                                          grpc::ServerWriter<v1::AffinityEntry>* writer) {
-    if (const auto status = authorizer_.may_read(caller_of(*context)); !status) {
-        return to_status(status);
-    }
-    const auto filter = from_proto(*request);
-    if (!filter) {
-        return to_status(filter.error());
-    }
-    uint64_t sent = 0;
-    source_.affinity(*filter, [&](const v1::AffinityEntry& entry) {
-        return !context->IsCancelled() && writer->Write(entry) && (request->limit() == 0 || ++sent < request->limit());
-    });
-    return grpc::Status::OK;
+    return stream(*context, *request, *writer, [&](const auto& filter, const auto& visit) { source_.affinity(filter, visit); });
 }
 
 grpc::Status StatusService::GetCounters(grpc::ServerContext* context, const v1::GetCountersRequest*, v1::Counters* response) {

@@ -38,6 +38,9 @@ class StatusService final : public v1::GatewayStatus::Service {
     // Runs `ask` where the caller may read.
     template <typename Response, typename Ask>
     grpc::Status answer(const grpc::ServerContext& context, Response* response, Ask&& ask) const;
+    // Sends what `list` finds for the request's filter, up to its limit, where the caller may read.
+    template <typename Request, typename Entry, typename List>
+    grpc::Status stream(const grpc::ServerContext& context, const Request& request, grpc::ServerWriter<Entry>& writer, List&& list) const;
 
     const StatusSource& source_;
     const Authorizer& authorizer_;

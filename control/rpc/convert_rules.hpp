@@ -1,0 +1,50 @@
+// What the conversions share: words for what they refuse, and rules that hold for more than one message.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "control/rpc/convert.hpp"
+
+namespace penstock::rpc {
+
+inline std::unexpected<Error> invalid(std::string what) {
+    return fail(Errc::InvalidArgument, std::move(what));
+}
+
+template <typename Enum>
+std::unexpected<Error> unknown(const char* name, Enum value) {
+    return invalid(std::string(name) + " " + std::to_string(static_cast<int>(value)) + " is unknown to this version");
+}
+
+inline std::string indexed(const char* list, int index) {
+    return std::string(list) + "[" + std::to_string(index) + "]";
+}
+
+// Names reach logs, metrics and terminals: printable ASCII without the marks that join them into "namespace/name:port/TCP".
+inline Status check_name(const char* field, std::string_view name, bool may_be_empty) {
+    if (name.empty() && !may_be_empty) {
+        return invalid(std::string(field) + " is empty");
+    }
+    if (name.size() > kNameBytesMax) {
+        return invalid(std::string(field) + " is longer than " + std::to_string(kNameBytesMax) + " bytes");
+    }
+    for (const char c : name) {
+        if (c <= ' ' || c > '~' || c == '/' || c == ':') {
+            return invalid(std::string(field) + " holds a character other than printable ASCII without space, '/' and ':'");
+        }
+    }
+    return {};
+}
+
+template <typename T>
+void sort_unique(std::vector<T>& values) {
+    std::ranges::sort(values);
+    const auto repeated = std::ranges::unique(values);
+    values.erase(repeated.begin(), repeated.end());
+}
+
+}  // namespace penstock::rpc
