@@ -62,12 +62,16 @@ class Selector::Reader {
     Result<std::vector<Part>> read() {
         std::vector<Part> parts;
         do {
+            if (parts.size() == Selector::kPartsMax) {
+                return wrong("no more than 64 requirements are taken; there is one more");
+            }
             auto part = read_part();
             if (!part) {
                 return std::unexpected(std::move(part).error());
             }
             parts.push_back(std::move(*part));
         } while (take(","));
+        static_assert(Selector::kPartsMax == 64, "the message says so");
         if (!rest_.empty()) {
             return wrong("a comma is missing");
         }

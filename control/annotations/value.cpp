@@ -235,7 +235,7 @@ std::string accepted(const Rule& rule) {
         case Kind::LabelKey:
             return "a label key";
         case Kind::Selector:
-            return "a label selector";
+            return "a label selector of at most " + std::to_string(Selector::kPartsMax) + " requirements";
         case Kind::Names:
             return "names of a-z, 0-9, '.' and '-', separated by commas";
         case Kind::Ports:

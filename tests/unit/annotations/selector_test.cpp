@@ -59,5 +59,17 @@ TEST(Selector, WhatCannotBeReadIsRefusedByName_ANN14) {
         << Selector::parse("tier=web,,x").error().what;
 }
 
+// Each endpoint of a Service is compared with each requirement, and an annotation has room for 80,000 of them.
+TEST(Selector, HasAtMost64Requirements_ANN14) {
+    std::string text = "!r0";
+    for (size_t i = 1; i < Selector::kPartsMax; ++i) {
+        text += ",!r" + std::to_string(i);
+    }
+    EXPECT_TRUE(Selector::parse(text));
+    const auto longer = Selector::parse(text + ",tier=web");
+    ASSERT_FALSE(longer);
+    EXPECT_NE(longer.error().what.find("64 requirements"), std::string::npos) << longer.error().what;
+}
+
 }  // namespace
 }  // namespace penstock::annotations
