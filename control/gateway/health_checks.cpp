@@ -55,9 +55,6 @@ void HealthChecks::set(const model::ServiceKey& key, const std::optional<model::
         service.local_endpoints->store(service.ports.begin()->second.local_endpoints, std::memory_order_relaxed);
     }
     claim(name, service, wanted);
-    if (service.ports.empty()) {
-        services_.erase(name);
-    }
 }
 
 // 0: none.
@@ -108,6 +105,8 @@ void HealthChecks::work(Time now) {
             serve(number, port, now);
         }
     }
+    // Not before: a Service whose only port has another name now is without one in between, and its server reads its count.
+    std::erase_if(services_, [](const auto& entry) { return entry.second.ports.empty(); });
 }
 
 void HealthChecks::serve(L4Port number, Port& port, Time now) {

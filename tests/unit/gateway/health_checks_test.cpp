@@ -84,6 +84,24 @@ TEST_F(HealthChecksTest, WithoutLocalEndpointsOrWithAnUnwellGatewayTheSameBodySa
     EXPECT_TRUE(http_get(port_, "/").starts_with("HTTP/1.1 200 ")) << "the first endpoint";
 }
 
+// Ports of a Service travel alone, so the old name goes before the new one comes.
+TEST_F(HealthChecksTest, TheCountIsTheServicesAfterItsPortWasRenamed_HC002) {
+    ask_for("web", port_, 2);
+    EXPECT_TRUE(http_get(port_, "/").starts_with("HTTP/1.1 200 "));
+    checks_.set(key("web"), std::nullopt);
+    model::ServiceKey renamed = key("web");
+    renamed.port_name = "http";
+    checks_.set(renamed, model::HealthCheck{port_, 1});
+    checks_.work(now_);
+    EXPECT_NE(http_get(port_, "/").find("\r\nX-Load-Balancing-Endpoint-Weight: 1\r\n"), std::string::npos);
+    checks_.set(renamed, model::HealthCheck{port_, 0});
+    checks_.work(now_);
+    EXPECT_TRUE(http_get(port_, "/").starts_with("HTTP/1.1 503 ")) << "the last local endpoint is gone";
+    checks_.set(renamed, std::nullopt);
+    checks_.work(now_);
+    EXPECT_TRUE(is_closed(port_));
+}
+
 TEST_F(HealthChecksTest, PortsOpenAndCloseWithTheService_HC005) {
     EXPECT_TRUE(is_closed(port_));
     ask_for("web", port_, 1);
