@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -64,6 +65,13 @@ std::string error_text(int code) {
     return std::strerror(code);
 }
 
+// What this host lacks, not the endpoint: descriptors, memory, source ports.
+bool is_our_own(int code) {
+    return code == EMFILE || code == ENFILE || code == ENOMEM || code == ENOBUFS || code == ENOSPC || code == EADDRNOTAVAIL ||
+           code == EAGAIN;
+}
+constexpr std::chrono::seconds kComplainEvery{60};
+
 // The status line of an answer, "HTTP/1.1 200", is all that counts.
 constexpr size_t kStatusLineBytes = 12;
 
@@ -88,6 +96,10 @@ std::optional<ProbeAnswer> http_answer(std::string_view received) {
         return std::nullopt;
     }
     const std::string_view status = received.substr(kStatusLineBytes - 4, 4);
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    if (status.front() != ' ' || !std::ranges::all_of(status.substr(1), is_digit)) {
+        return ProbeAnswer{false, "the answer is not HTTP"};  // and no business of a log
+    }
     return status == " 200" ? ProbeAnswer{true, ""} : ProbeAnswer{false, "HTTP status" + std::string(status)};
 }
 
@@ -122,9 +134,20 @@ class Prober::Loop {
     }
 
     void run(const std::stop_token& stopped) {
-        std::array<epoll_event, 64> events{};
         while (!stopped.stop_requested()) {
-            const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), sleep_ms(Clock::now()));
+            hear(sleep_ms(Clock::now()));
+            work(Clock::now());
+        }
+    }
+
+ private:
+    // All that the sockets have to tell, before anybody's time is found to be over: where this thread is late itself, answers that came in
+    // time lie here. It ends, because none is opened meanwhile and each has few bytes to tell.
+    void hear(int timeout_ms) {
+        std::array<epoll_event, 64> events{};
+        int ready = 0;
+        do {
+            ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), std::exchange(timeout_ms, 0));
             for (int i = 0; i < ready; ++i) {
                 if (const uint64_t id = events[static_cast<size_t>(i)].data.u64; id != 0) {
                     go_on(ProbeId{id});
@@ -133,11 +156,8 @@ class Prober::Loop {
                     static_cast<void>(!::read(wake_.get(), &times, sizeof(times)));
                 }
             }
-            work(Clock::now());
-        }
+        } while (ready == static_cast<int>(events.size()));
     }
-
- private:
     void work(Time now) {
         std::vector<std::pair<model::ServiceKey, std::shared_ptr<const model::Service>>> news;
         {
@@ -155,16 +175,21 @@ class Prober::Loop {
             const bool connected = conversations_.at(id).connected;
             conclude(id, {false, connected ? "no answer in time" : "no connection in time"});
         }
-        for (auto& question : schedule_.due(now)) {
+        // Their time begins now: a big Service may have taken some to be set.
+        for (auto& question : schedule_.due(Clock::now())) {
             begin(std::move(question));
         }
-        for (const auto& turn : schedule_.take_turns()) {
+        const auto turns = schedule_.take_turns(now);
+        for (const auto& turn : turns.told) {
             const std::string who = rpc::socket_text(turn.target.address, turn.target.port);
             if (turn.verdict == Health::Up) {
                 log::get("control").info("endpoint {} of service {} is up", who, turn.user.to_string());
             } else {
                 log::get("control").warn("endpoint {} of service {} is down: {}", who, turn.user.to_string(), turn.why);
             }
+        }
+        if (turns.left_out > 0) {
+            log::get("control").warn("{} more endpoints have turned up or down", turns.left_out);
         }
         if (schedule_.has_results() && now >= report_at_) {
             report_at_ = now + kReportEvery;
@@ -183,13 +208,11 @@ class Prober::Loop {
         const auto [address, length] = to_sockaddr(target.address, target.port);
         if (!socket.is_open() ||
             (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 && errno != EINPROGRESS)) {
-            schedule_.finished(question.id, false, error_text(errno), Clock::now());
-            return;
+            return not_begun(question.id, errno);
         }
         epoll_event event{.events = EPOLLOUT, .data = {.u64 = static_cast<uint64_t>(question.id)}};
         if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.get(), &event) != 0) {
-            schedule_.finished(question.id, false, error_text(errno), Clock::now());
-            return;
+            return not_begun(question.id, errno);
         }
         Conversation& conversation = conversations_[question.id];
         conversation.socket = std::move(socket);
@@ -200,6 +223,18 @@ class Prober::Loop {
         }
         conversation.target = std::move(question.target);
         deadlines_.emplace(question.deadline, question.id);
+    }
+
+    void not_begun(ProbeId id, int code) {
+        const Time now = Clock::now();
+        if (!is_our_own(code)) {
+            return schedule_.finished(id, false, error_text(code), now);
+        }
+        schedule_.could_not_ask(id, now);
+        if (now >= complain_at_) {
+            complain_at_ = now + kComplainEvery;
+            log::get("control").warn("probes are put off: {}", error_text(code));
+        }
     }
 
     // Its socket has something to tell.
@@ -284,6 +319,7 @@ class Prober::Loop {
     std::unordered_map<ProbeId, Conversation> conversations_;
     std::set<std::pair<Time, ProbeId>> deadlines_;
     Time report_at_{};
+    Time complain_at_{};
 
     mutable std::mutex mutex_;
     std::vector<std::pair<model::ServiceKey, std::shared_ptr<const model::Service>>> news_;

@@ -101,14 +101,31 @@ std::optional<ProbeSchedule::Time> ProbeSchedule::next() const {
     return waiting_.empty() || open_.size() >= open_max_ ? std::nullopt : std::optional(waiting_.begin()->first);
 }
 
-void ProbeSchedule::finished(ProbeId id, bool succeeded, const std::string& why, Time now) {
+// Whom the question is about, which is open no longer; null where it was cancelled.
+ProbeSchedule::Subject* ProbeSchedule::take_open(ProbeId id) {
     const auto found = open_.find(id);
     if (found == open_.end()) {
+        return nullptr;
+    }
+    Subject* const subject = found->second;
+    open_.erase(found);
+    subject->open.reset();
+    return subject;
+}
+
+void ProbeSchedule::could_not_ask(ProbeId id, Time now) {
+    if (Subject* const subject = take_open(id)) {
+        --counters_.sent;
+        plan(*subject, now + subject->interval);
+    }
+}
+
+void ProbeSchedule::finished(ProbeId id, bool succeeded, const std::string& why, Time now) {
+    Subject* const asked = take_open(id);
+    if (asked == nullptr) {
         return;
     }
-    Subject& subject = *found->second;
-    open_.erase(found);
-    subject.open.reset();
+    Subject& subject = *asked;
     ++(succeeded ? counters_.succeeded : counters_.failed);
     subject.successes = succeeded ? subject.successes + 1 : 0;
     subject.failures = succeeded ? 0 : subject.failures + 1;
@@ -145,6 +162,23 @@ SharedHealth ProbeSchedule::health_of(const User& user) const {
         }
     }
     return health->verdicts.empty() ? nullptr : SharedHealth(std::move(health));
+}
+
+ProbeSchedule::Turns ProbeSchedule::take_turns(Time now) {
+    if (turns_.empty()) {
+        return {};
+    }
+    if (now - telling_since_ >= seconds(1)) {
+        telling_since_ = now;
+        told_ = 0;
+    }
+    Turns turns{.told = std::exchange(turns_, {})};
+    const size_t told = std::min<size_t>(turns.told.size(), kTurnsTold - told_);
+    told_ += static_cast<uint32_t>(told);
+    left_out_ += turns.told.size() - told;
+    turns.told.resize(told);
+    turns.left_out = told == 0 ? 0 : std::exchange(left_out_, 0);
+    return turns;
 }
 
 ProbeSchedule::Results ProbeSchedule::take_results() {

@@ -50,6 +50,10 @@ class ProbeSchedule {
         model::ServiceKey user;  // one of them
         std::string why;         // of the last failure
     };
+    struct Turns {
+        std::vector<Turn> told;
+        uint64_t left_out = 0;
+    };
     struct Counters {
         uint64_t sent = 0, succeeded = 0, failed = 0, turned_up = 0, turned_down = 0;
         uint64_t targets = 0, down = 0;  // now
@@ -67,13 +71,18 @@ class ProbeSchedule {
     [[nodiscard]] std::optional<Time> next() const;
     // `why`: of a failure. An id that was cancelled is ignored.
     void finished(ProbeId id, bool succeeded, const std::string& why, Time now);
+    // The same where this host was not able to ask: it says nothing about the endpoint, whose turn comes again.
+    void could_not_ask(ProbeId id, Time now);
 
     // Questions whose answers are of no use any more.
     [[nodiscard]] std::vector<ProbeId> take_cancelled() { return std::exchange(cancelled_, {}); }
     // Service ports of which something else is known than at the last call.
     [[nodiscard]] Results take_results();
     [[nodiscard]] bool has_results() const noexcept { return !touched_.empty(); }
-    [[nodiscard]] std::vector<Turn> take_turns() { return std::exchange(turns_, {}); }
+    // At most kTurnsTold a second: whoever has ten thousand endpoints can make them turn every few seconds. The others are counted, and
+    // said with the next that are told.
+    static constexpr uint32_t kTurnsTold = 50;
+    [[nodiscard]] Turns take_turns(Time now);
     [[nodiscard]] Counters counters() const;
 
  private:
@@ -100,6 +109,7 @@ class ProbeSchedule {
         std::optional<ProbeId> open;
     };
 
+    Subject* take_open(ProbeId id);
     static ProbeTarget target_of(const model::Probe& probe, const IpAddr& address, L4Port port);
     void release(Subject& subject, const model::ServiceKey& user);
     void agree(Subject& subject);
@@ -117,6 +127,9 @@ class ProbeSchedule {
     std::vector<ProbeId> cancelled_;
     std::set<model::ServiceKey> touched_;
     std::vector<Turn> turns_;
+    Time telling_since_{};
+    uint32_t told_ = 0;  // since then
+    uint64_t left_out_ = 0;
     Counters counters_;
 };
 

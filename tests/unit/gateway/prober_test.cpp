@@ -2,9 +2,15 @@
 #include "control/gateway/prober.hpp"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
+#include <thread>
 
 #include "control/http/server.hpp"
 #include "desired_builder.hpp"
@@ -26,6 +32,7 @@ class ProberTest : public testing::Test {
                 }
             }
             news_.notify_all();
+            std::this_thread::sleep_for(report_takes_.load());
         });
         ASSERT_TRUE(started) << started.error().what;
         prober_ = std::move(*started);
@@ -50,6 +57,7 @@ class ProberTest : public testing::Test {
         return known_[name]->verdicts.begin()->second;
     }
 
+    std::atomic<std::chrono::milliseconds> report_takes_{0ms};
     std::mutex mutex_;
     std::condition_variable news_;
     std::map<std::string, SharedHealth> known_;
@@ -97,6 +105,48 @@ TEST_F(ProberTest, WhatIsNotWantedAnyMoreIsForgottenAndTold_HC009) {
     EXPECT_TRUE(news_.wait_for(lock, 30s, [&] { return known_["there"] == nullptr; }));
 }
 
+// 256 answers lie ready when the thread, late by more than their timeout, comes back.
+TEST_F(ProberTest, WhoAnsweredInTimeIsUpThoughTheProberWasLate_HC008) {
+    std::vector<int> listeners;
+    auto many = service("many", {}, {});
+    for (int i = 0; i < 4; ++i) {
+        listeners.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        sockaddr_in at{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_ANY)}, .sin_zero = {}};
+        socklen_t length = sizeof(at);
+        ASSERT_EQ(::bind(listeners.back(), reinterpret_cast<sockaddr*>(&at), length), 0);
+        ASSERT_EQ(::listen(listeners.back(), 128), 0);
+        ASSERT_EQ(::getsockname(listeners.back(), reinterpret_cast<sockaddr*>(&at), &length), 0);
+        for (uint8_t host = 1; host <= 64; ++host) {
+            many.sets.front().endpoints.push_back({IpAddr::v4(127, 0, 0, host), ntohs(at.sin_port), 1, "", ""});
+        }
+    }
+    many.probe = model::Probe{.interval_s = 60, .timeout_s = 1, .unhealthy = 1};
+    report_takes_ = 1'500ms;
+    prober_->set({{many.key, std::make_shared<const model::Service>(many)}});
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(news_.wait_for(lock, 30s, [&] { return known_["many"] != nullptr && known_["many"]->verdicts.size() == 256; }));
+    EXPECT_EQ(prober_->counters().failed, 0U);
+    lock.unlock();
+    for (const int listener : listeners) {
+        ::close(listener);
+    }
+}
+
+TEST_F(ProberTest, ThatNoDescriptorIsLeftIsNotTheEndpointsFault_HC007) {
+    rlimit usual{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+    rlimit none = usual;
+    none.rlim_cur = 3;  // below those that are open
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    probe("there", "127.0.0.1", {.port = server_->port()});
+    {
+        std::unique_lock lock(mutex_);
+        news_.wait_for(lock, 500ms, [&] { return known_["there"] != nullptr; });
+    }
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+    EXPECT_EQ(verdict_of("there"), Health::Up) << "the first that is told";
+}
+
 TEST(HttpAnswer, TheStatusLineDecides_HC007) {
     EXPECT_FALSE(http_answer(""));
     EXPECT_FALSE(http_answer("HTT"));
@@ -106,6 +156,8 @@ TEST(HttpAnswer, TheStatusLineDecides_HC007) {
     EXPECT_FALSE(http_answer("HTTP/1.1 204 No Content\r\n")->succeeded);
     EXPECT_EQ(http_answer("HTTP/1.1 503 Service Unavailable\r\n")->why, "HTTP status 503");
     EXPECT_FALSE(http_answer("SSH-2.0-OpenSSH")->succeeded);
+    EXPECT_EQ(http_answer("HTTP/1.1\n200")->why, "the answer is not HTTP") << "what stands in a log is ours";
+    EXPECT_EQ(http_answer("HTTP/1.1 5\n3")->why, "the answer is not HTTP");
 }
 
 }  // namespace

@@ -56,6 +56,40 @@ class ProbesTest : public testing::Test {
     ProbeSchedule::Time now_{1h};
 };
 
+TEST_F(ProbesTest, AQuestionThatThisHostCouldNotAskSaysNothingAboutTheEndpoint_HC007) {
+    set(probed("web", {"10.0.0.1"}, {.unhealthy = 1}));
+    for (int turn = 0; turn < 10; ++turn) {
+        const Questions questions = schedule_.due(now_);
+        ASSERT_EQ(questions.size(), 1U);
+        schedule_.could_not_ask(questions.front().id, now_);
+        EXPECT_EQ(results(), "");
+        EXPECT_TRUE(schedule_.due(now_).empty()) << "not at once";
+        now_ += 11s;
+    }
+    EXPECT_EQ(schedule_.counters().sent, 0U);
+    EXPECT_EQ(answer(true), 1U);
+    EXPECT_EQ(results(), "web 10.0.0.1 up; ");
+}
+
+TEST_F(ProbesTest, SoManyTurnsASecondAreToldAndTheOthersCounted) {
+    std::vector<std::string> endpoints;
+    for (int i = 0; i < 80; ++i) {
+        endpoints.push_back("10.0.0." + std::to_string(i));
+    }
+    set(probed("web", endpoints, {.unhealthy = 1}));
+    EXPECT_EQ(answer(true), 80U);
+    const auto first = schedule_.take_turns(now_);
+    EXPECT_EQ(first.told.size(), ProbeSchedule::kTurnsTold);
+    EXPECT_EQ(first.left_out, 30U);
+    set(probed("other", {"10.1.0.1"}));
+    EXPECT_EQ(answer(true), 1U);
+    EXPECT_TRUE(schedule_.take_turns(now_).told.empty()) << "in the same second";
+    answer_times(1, false);
+    const auto later = schedule_.take_turns(now_);
+    EXPECT_EQ(later.told.size(), ProbeSchedule::kTurnsTold);
+    EXPECT_EQ(later.left_out, 31U) << "the other one's turn too";
+}
+
 TEST_F(ProbesTest, AServiceWithoutAProbeCostsNothing_HC010) {
     set(std::make_shared<const model::Service>(service("web", {}, {"10.0.0.1"})));
     EXPECT_TRUE(schedule_.due(now_).empty());
@@ -81,7 +115,7 @@ TEST_F(ProbesTest, DownAfterFailuresInARowAndUpAfterSuccessesInARow_HC009) {
     EXPECT_EQ(results(), "") << "not three in a row yet";
     answer_times(1, true);
     EXPECT_EQ(results(), "web 10.0.0.1 up; ");
-    const auto turns = schedule_.take_turns();
+    const auto turns = schedule_.take_turns(now_).told;
     ASSERT_EQ(turns.size(), 3U) << "each transition once";
     EXPECT_EQ(turns[1].verdict, Health::Down);
     EXPECT_EQ(turns[1].why, "refused");
