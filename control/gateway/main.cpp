@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "control/gateway/daemon.hpp"
+#include "control/gateway/descriptors.hpp"
 #include "control/gateway/options.hpp"
 #include "control/gateway/version.hpp"
 #include "control/log/log.hpp"
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
         return 2;
     }
 
+    gateway::raise_descriptor_limit();
     Daemon daemon(std::move(*options));
     for (const auto step :
          {&Daemon::catch_signals, &Daemon::lock_files, &Daemon::plan_workers, &Daemon::start_eal, &Daemon::open_ports, &Daemon::open_twins,
