@@ -124,7 +124,7 @@ AffinityTable::Sight AffinityTable::scan(const Hashed& at, uint64_t state) noexc
 }
 
 // A free slot, else the live one of the oldest time; kNone where all are claimed. Of our own service port we know who has expired; entries
-// of others that have are removed by who sweeps (control/gateway/affinity_sweeper.hpp), so that they keep nobody out for long.
+// of others that have are removed by who sweeps (WorkerSet::sweep_affinity), so that they keep nobody out for long.
 uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question& question) noexcept {
     uint32_t oldest = Answer::kNone;
     int32_t oldest_age = std::numeric_limits<int32_t>::min();
