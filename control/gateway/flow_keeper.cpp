@@ -179,14 +179,10 @@ class FlowKeeper::Settling {
         std::vector<Socket> frontends;
         for (Astray& astray : backend.astray) {
             const auto when = due(astray);
-            if (astray.ended || !when) {
-                continue;
+            if (!astray.ended && when && *when <= run_.now) {
+                astray.ended = true;
+                frontends.push_back(astray.frontend);
             }
-            if (*when > run_.now) {
-                continue;
-            }
-            astray.ended = true;
-            frontends.push_back(astray.frontend);
         }
         if (frontends.empty()) {
             return;
