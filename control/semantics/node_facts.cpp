@@ -54,8 +54,8 @@ bool NodeFact::reads_like(const NodeFact& other) const {
 NodeFact node_fact_of(const std::string& name, const kube::NodePtr& object) {
     const kube::Node& node = *object;
     const auto zone = node.meta.labels.find(kZoneLabel);
-    return {.name = printable_interned(name, 253),
-            .zone = zone == node.meta.labels.end() ? InternedText() : printable_interned(zone->second, 253),
+    return {.name = name_for_people(name),
+            .zone = zone == node.meta.labels.end() ? InternedText() : name_for_people(zone->second),
             .v4 = address_of(node, IpFamily::V4),
             .v6 = address_of(node, IpFamily::V6),
             .eligible = !is_leaving(node) && !node.meta.labels.contains(kExcludeLabel),

@@ -44,12 +44,11 @@ std::string printable(std::string_view text, size_t chars_max) {
     return shown;
 }
 
-InternedText printable_interned(const InternedText& text, size_t chars_max) {
-    const std::string_view shown = text;
-    if (shown.size() <= chars_max && std::ranges::all_of(shown, is_printable)) {
-        return text;
-    }
-    return printable(shown, chars_max);
+InternedText name_for_people(const InternedText& text) {
+    constexpr size_t kBytesMax = 253;  // RFC 1123
+    const std::string_view name = text;
+    const auto fits = [](char c) { return is_printable(c) && c != ' ' && c != '/' && c != ':'; };
+    return name.size() <= kBytesMax && std::ranges::all_of(name, fits) ? text : InternedText();
 }
 
 std::string quoted(std::string_view text) {

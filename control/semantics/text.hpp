@@ -22,8 +22,9 @@ using annotations::trimmed;
 // At most `chars_max` bytes of `text`; bytes outside printable ASCII become \xNN, a cut is marked by "...".
 [[nodiscard]] std::string printable(std::string_view text, size_t chars_max = kShownCharsMax);
 
-// The same; what may stay as it is costs no look-up.
-[[nodiscard]] InternedText printable_interned(const InternedText& text, size_t chars_max);
+// A Node's name or a zone, for people at the gateway: as it is where the gateway takes it, which is at most 253 printable bytes without
+// blanks, '/' and ':'; else "". The gateway refuses the whole service port for any other one, and nobody chooses by it there.
+[[nodiscard]] InternedText name_for_people(const InternedText& text);
 
 // printable(text) in double quotes.
 [[nodiscard]] std::string quoted(std::string_view text);

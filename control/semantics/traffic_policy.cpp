@@ -36,9 +36,9 @@ SourceMode external_source(const PolicyRules& rules) {
 InternedText zone_of(const Candidate& candidate, const Nodes& nodes) {
     if (candidate.slice->from_endpoints) {
         const auto zone = topology_of(candidate, kZoneLabel, nodes);
-        return zone ? printable_interned(InternedText(*zone), 253) : InternedText();
+        return zone ? name_for_people(InternedText(*zone)) : InternedText();
     }
-    return printable_interned(candidate.endpoint->zone, 253);
+    return name_for_people(candidate.endpoint->zone);
 }
 
 }  // namespace
@@ -124,7 +124,7 @@ model::BackendSet FamilySets::set_of(Selection selection, SourceMode source, Emp
         set.endpoints.push_back({.address = candidate.address,
                                  .port = candidate.port,
                                  .weight = candidate.weight.value_or(1),
-                                 .node_name = printable_interned(candidate.endpoint->node_name, 253),
+                                 .node_name = name_for_people(candidate.endpoint->node_name),
                                  .zone = zone_of(candidate, rules_.around.nodes)});
     }
     set.excluded = std::move(selection.excluded);

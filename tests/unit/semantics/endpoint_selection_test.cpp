@@ -93,6 +93,33 @@ TEST(Duplicates, BetterReadinessThenSmallerSliceName_EP004) {
     EXPECT_EQ(find(outcome, kWeb)->sets[0].endpoints[0].zone, "zone-b");
 }
 
+// They are for people. A gateway refuses the whole service port for one that it does not take (penstock.v1), so it is not told.
+TEST(Endpoints, OddNamesOfNodesAndZonesCostTheEndpointNothing) {
+    struct Row {
+        std::string text;
+        bool told;
+    };
+    const Row rows[] = {{"Edge_1.example", true},
+                        {std::string(253, 'x'), true},
+                        {std::string(254, 'x'), false},
+                        {"a b", false},
+                        {"a/b", false},
+                        {"a:b", false},
+                        {"a\tb", false},
+                        {"z\xc3\xbcrich", false}};
+    for (const Row& row : rows) {
+        World world = web_world();
+        kube::Endpoint odd = endpoint("10.244.0.1", row.text);
+        odd.zone = row.text;
+        world.slice("s", "default/web", {odd});
+        const Outcome outcome = world.evaluate();
+        ASSERT_EQ(find(outcome, kWeb)->sets[0].endpoints.size(), 1U) << row.text;
+        const model::Endpoint& told = find(outcome, kWeb)->sets[0].endpoints[0];
+        EXPECT_EQ(told.node_name, row.told ? row.text : "");
+        EXPECT_EQ(told.zone, row.told ? row.text : "");
+    }
+}
+
 TEST(Duplicates, AnotherPortIsAnotherEndpoint_EP004) {
     World world = web_world();
     world.slice("a", "default/web", {endpoint("10.244.0.1")}, 8080);
