@@ -2,9 +2,9 @@
 import socket
 import threading
 
-from fixture import NODE_PORT, VIP, case, check, equal, until
+from fixture import LB_IP, NODE_PORT, VIP, VIP2, VIP_6, case, check, equal, until
 from lab import network as net
-from lab.network import BACKENDS, inside
+from lab.network import BACKENDS, family_of, inside
 from manifests import endpoints, service
 
 
@@ -29,6 +29,27 @@ class HostListener:
                 return
             client.sendall(b"host\n")
             client.close()
+
+
+class HostEcho:
+    """A UDP server of the gateway host itself that says whose datagram it got."""
+
+    def __init__(self, lab, address, port):
+        with inside(lab.network.namespace("gateway")):
+            self._server = socket.socket(family_of(address), socket.SOCK_DGRAM)
+            self._server.bind((address, port))
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            datagram, client = self._server.recvfrom(65535)
+            self._server.sendto(b"host " + client[0].encode() + b" " + datagram, client)
+
+
+def on_the_host(service_name, address, port=9376, protocol="TCP"):
+    """An EndpointSlice whose only endpoint is the gateway's node itself, as of a Pod with hostNetwork."""
+    slice_of_any = endpoints(service_name, ["backend-1"], port=port, protocol=protocol, family="IPv6" if ":" in address else "IPv4")
+    return {**slice_of_any, "endpoints": [{**slice_of_any["endpoints"][0], "addresses": [address]}]}
 
 
 def said_by(lab, address, port):
@@ -66,6 +87,48 @@ def a_port_that_no_service_declares_goes_to_the_host_XIP003(lab):
     equal(said_by(lab, VIP, 8081), b"host\n", "undeclared port of a VIP on the twin")
     equal(lab.get(VIP, 80).status, 200, "declared port of the VIP")
     equal(lab.get(net.UPLINK, NODE_PORT).status, 200, "NodePort of the gateway's address")
+
+
+@case(workers=(1, 2))
+def an_endpoint_on_the_gateway_host_answers_EP007(lab):
+    lab.start(service("web", external_ips=[VIP], node_port=NODE_PORT), on_the_host("web", net.CLUSTER),
+              service("kept", 81, external_ips=[VIP], policy="Local"), on_the_host("kept", net.CLUSTER),
+              service("echo", 53, protocol="UDP", external_ips=[VIP]), on_the_host("echo", net.CLUSTER, 5353, "UDP"),
+              service("echo6", 53, protocol="UDP", external_ips=[VIP_6], families=("IPv6",)),
+              on_the_host("echo6", net.CLUSTER6, 5353, "UDP"))
+    HostListener(lab, 9376)
+    HostEcho(lab, net.CLUSTER, 5353)
+    HostEcho(lab, net.CLUSTER6, 5353)
+    for address, port in ((VIP, 80), (net.UPLINK, NODE_PORT), (VIP, 81)):
+        for _ in range(8):  # ports that different workers own
+            equal(said_by(lab, address, port), b"host\n", f"answer of {address}:{port}")
+    for address, client in ((VIP, net.CLIENT), (VIP_6, net.CLIENT6)):
+        for _ in range(8):
+            equal(lab.echo(address, 53), ("host", client, b"hello"), f"answer of {address}:53")
+    told = lab.gateway.ctl("explain", "--proto", "tcp", "--src", f"{net.CLIENT}:4000", "--dst", f"{VIP}:80").stdout
+    check("delivered to the host" in told, f"explain:\n{told}")
+
+
+@case(workers=(1, 2))
+def the_gateway_host_is_a_client_of_services_ETP006_SRC007(lab):
+    ranges = [f"{net.CLUSTER}/32"]  # the host asks from its uplink's address
+    lab.start(service("web", external_ips=[VIP], policy="Local"), endpoints("web"),
+              service("guarded", ingress_ips=[LB_IP], source_ranges=ranges), endpoints("guarded"),
+              service("empty", external_ips=[VIP2]))
+    lab.network.ip("gateway", f"route add default via {net.CLIENT} dev uplink0")
+
+    def asked_by_host(address):
+        return lab.network.run("gateway", "curl", "--silent", "--max-time", "5", f"http://{address}/client").stdout.strip()
+    until("the mirror has the route", lambda: any(route["destination"] == "0.0.0.0/0" for route in lab.gateway.json("get", "routes")))
+    for address in (VIP, LB_IP):
+        for _ in range(6):
+            equal(asked_by_host(address), net.CLUSTER, f"source that nginx saw behind {address}")
+    with inside(lab.network.namespace("gateway")):
+        try:
+            socket.create_connection((VIP2, 80), timeout=5).close()
+            raise AssertionError("a Service without endpoints answered")
+        except ConnectionRefusedError:
+            pass
 
 
 @case()

@@ -167,5 +167,15 @@ TEST(ServiceTable, KnowsTheEndpointsThatSeeTheirClients) {
     EXPECT_FALSE(table->is_kept_backend(ip("10.2.0.10"), 8080, Protocol::Udp));
 }
 
+TEST(ServiceTable, KnowsThePortsThatEndpointsHaveOrHad) {
+    const auto web = make_service(1, "web", SchedulerKind::RoundRobin, test::make_backends(2, 0));
+    const auto with = ServiceTable::build({}, {web}).value();
+    EXPECT_TRUE(with->is_endpoint_port(8080, Protocol::Tcp));
+    EXPECT_FALSE(with->is_endpoint_port(8080, Protocol::Udp));
+    EXPECT_FALSE(with->is_endpoint_port(8081, Protocol::Tcp));
+    const auto without = ServiceTable::build({}, {}, with.get()).value();
+    EXPECT_TRUE(without->is_endpoint_port(8080, Protocol::Tcp)) << "its flows may outlive it";
+}
+
 }  // namespace
 }  // namespace penstock::lb

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <vector>
 
 namespace penstock::nat {
@@ -39,6 +40,24 @@ TEST(ReplyOwner, SnatPortsGoRoundInBlocks) {
     EXPECT_EQ(owner.of_snat_port(1'216).value, 3);
     EXPECT_EQ(owner.of_snat_port(1'280).value, 0);
     EXPECT_EQ(owner.of_snat_port(65'535).value, 3);
+}
+
+TEST(ReplyOwner, EveryWorkerHasPortsOfItsOwnAndNamesEachOnceARound) {
+    for (const uint32_t workers : {1u, 2u, 3u, 5u, 7u, 16u, 63u, 64u}) {
+        const ReplyOwner owner{.workers = workers};
+        std::set<L4Port> named;
+        for (uint8_t w = 0; w < workers; ++w) {
+            const L4Port first = owner.port_of({w}, 0);
+            uint64_t number = 0;
+            do {
+                const L4Port port = owner.port_of({w}, number);
+                ASSERT_GE(port, 1024) << workers;
+                ASSERT_EQ(owner.of_snat_port(port).value, w) << workers << " " << port;
+                ASSERT_TRUE(named.insert(port).second) << workers << " " << port;
+            } while (owner.port_of({w}, ++number) != first);
+        }
+        EXPECT_EQ(named.size(), 65'536u - 1'024u) << workers;
+    }
 }
 
 }  // namespace

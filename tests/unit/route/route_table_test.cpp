@@ -189,6 +189,13 @@ TEST(RouteTable, KnowsWhatIsTheHosts_XIP003) {
     for (const char* other : {"192.0.2.2", "192.0.2.0", "10.9.0.255", "172.16.0.1", "80.11.12.11", "2001:db8::2",
                               "2001:db8::ffff:ffff:ffff:ffff", "255.255.255.254"}) {
         EXPECT_FALSE(table->is_local(ip(other))) << other;
+        EXPECT_FALSE(table->is_host_address(ip(other))) << other;
+    }
+    for (const char* own : {"192.0.2.1", "10.9.0.1", "172.16.0.0", "80.11.12.10", "2001:db8::1"}) {
+        EXPECT_TRUE(table->is_host_address(ip(own))) << own;
+    }
+    for (const char* group : {"192.0.2.255", "10.9.255.255", "255.255.255.255", "224.0.0.5", "ff02::1"}) {
+        EXPECT_FALSE(table->is_host_address(ip(group))) << group;
     }
 }
 
