@@ -159,7 +159,7 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
     return (facts.rtm_flags & RTNH_F_DEAD) != 0 ? std::nullopt : std::optional(route::Route{*destination, {}, {}, metric});
 }
 
-std::optional<route::LocalAddress> address_in(const nlmsghdr* message, const TwinsByIndex& twins) {
+std::optional<AddressFact> address_in(const nlmsghdr* message, const TwinsByIndex& twins) {
     Message<ifaddrmsg, IFA_MAX> read;
     if (message->nlmsg_type != RTM_NEWADDR || !read.read(message)) {
         return std::nullopt;
@@ -176,7 +176,10 @@ std::optional<route::LocalAddress> address_in(const nlmsghdr* message, const Twi
     if ((flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0 && (flags & IFA_F_OPTIMISTIC) == 0) {
         return std::nullopt;
     }
-    return route::LocalAddress{twin->second, *address, read.facts->ifa_prefixlen};
+    // Kernels before 5.18 do not know the attribute.
+    const nlattr* const protocol = read[IFA_PROTO];
+    const bool is_vip = protocol != nullptr && nla_len(protocol) >= 1 && load<uint8_t>(nla_data(protocol)) == kVipAddressProtocol;
+    return AddressFact{{twin->second, *address, read.facts->ifa_prefixlen}, is_vip};
 }
 
 std::optional<NeighbourFact> neighbour_in(const nlmsghdr* message, const TwinsByIndex& twins) {

@@ -20,8 +20,15 @@ using TwinsByIndex = std::unordered_map<int, NicPortId>;
 // elsewhere (another device, a blackhole, IPv6 link-local addresses), which hides shorter prefixes through twins just as it does in Linux.
 [[nodiscard]] std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex& twins);
 
+// Of addresses that VIP presence puts on twins (IFA_PROTO). Otherwise unused: lower numbers are the kernel's, or those of routing daemons.
+inline constexpr uint8_t kVipAddressProtocol = 80;
+
+struct AddressFact {
+    route::LocalAddress address;
+    bool is_vip = false;  // bears kVipAddressProtocol
+};
 // An address of a twin, once duplicate address detection has let it through.
-[[nodiscard]] std::optional<route::LocalAddress> address_in(const nlmsghdr* message, const TwinsByIndex& twins);
+[[nodiscard]] std::optional<AddressFact> address_in(const nlmsghdr* message, const TwinsByIndex& twins);
 
 struct NeighbourFact {
     NicPortId port;

@@ -163,6 +163,7 @@ Status NetlinkMirror::Impl::dump(int type, const Header& header, Take take) {
 Status NetlinkMirror::Impl::read_routes_and_addresses(bool& changed) {
     std::vector<route::Route> routes;
     std::vector<route::LocalAddress> addresses;
+    std::vector<route::LocalAddress> vips;
     for (const int family : {AF_INET, AF_INET6}) {
         rtmsg route_header{};
         route_header.rtm_family = static_cast<unsigned char>(family);
@@ -176,8 +177,8 @@ Status NetlinkMirror::Impl::read_routes_and_addresses(bool& changed) {
         address_header.ifa_family = static_cast<unsigned char>(family);
         if (done) {
             done = dump(RTM_GETADDR, address_header, [&](const nlmsghdr* message) {
-                if (auto address = address_in(message, twins_by_index)) {
-                    addresses.push_back(*address);
+                if (const auto fact = address_in(message, twins_by_index)) {
+                    (fact->is_vip ? vips : addresses).push_back(fact->address);
                 }
             });
         }
@@ -190,11 +191,14 @@ Status NetlinkMirror::Impl::read_routes_and_addresses(bool& changed) {
     std::ranges::sort(routes, {}, by_route);
     routes.erase(std::ranges::unique(routes).begin(), routes.end());
     const auto by_address = [](const route::LocalAddress& a) { return std::tuple(a.port, a.address, a.prefix_length); };
-    std::ranges::sort(addresses, {}, by_address);
-    addresses.erase(std::ranges::unique(addresses).begin(), addresses.end());
-    changed = routes != state.routes || addresses != state.addresses;
+    for (auto* list : {&addresses, &vips}) {
+        std::ranges::sort(*list, {}, by_address);
+        list->erase(std::ranges::unique(*list).begin(), list->end());
+    }
+    changed = routes != state.routes || addresses != state.addresses || vips != state.vips;
     state.routes = std::move(routes);
     state.addresses = std::move(addresses);
+    state.vips = std::move(vips);
     return {};
 }
 

@@ -27,7 +27,8 @@ struct MirroredState {
     std::vector<route::Route> routes;          // of a multipath route: its first hop that is a twin
     std::vector<route::Neighbour> neighbours;  // sorted by id
     std::vector<route::LocalAddress> addresses;
-    std::vector<route::EgressPort> ports;  // in NicPort order
+    std::vector<route::LocalAddress> vips;  // on twins by VIP presence (vip_addresses.hpp); none of `addresses`
+    std::vector<route::EgressPort> ports;   // in NicPort order
 };
 
 struct MirrorChange {

@@ -19,7 +19,11 @@ constexpr std::chrono::seconds kLookEvery{30};
 Caretaker::Caretaker(CaretakerOptions options, Reconciler& reconciler)
     : options_(std::move(options)),
       reconciler_(reconciler),
-      health_checks_([this] { return is_well(facts(), Clock::now(), options_.sync_limit); }) {}
+      health_checks_([this] { return is_well(facts(), Clock::now(), options_.sync_limit); }) {
+    if (options_.vip_presence) {
+        presence_.emplace(*options_.vip_presence);
+    }
+}
 
 Caretaker::~Caretaker() {
     stop();
@@ -58,7 +62,23 @@ void Caretaker::stop() {
     if (thread_.joinable()) {
         thread_.request_stop();
         thread_.join();
+        if (presence_) {
+            presence_->withdraw(*mirror());
+        }
     }
+}
+
+void Caretaker::set_drained(bool drained) {
+    drained_ = drained;
+    {
+        const std::lock_guard lock(mutex_);
+        was_drain_set_ = true;
+    }
+    news_.notify_all();
+}
+
+std::shared_ptr<const drivers::MirroredState> Caretaker::mirror() const {
+    return reconciler_.read([](const ReconcilerState& state) { return state.mirror; });
 }
 
 // On the reconciler's thread.
@@ -80,9 +100,10 @@ void Caretaker::run(const std::stop_token& stopped) {
         std::set<model::ServiceKey> changed;
         {
             std::unique_lock lock(mutex_);
-            news_.wait_until(lock, stopped, next_tick, [this] { return publication_.has_value(); });
+            news_.wait_until(lock, stopped, next_tick, [this] { return publication_ || was_drain_set_; });
             publication = std::exchange(publication_, std::nullopt);
             changed.swap(changed_);
+            was_drain_set_ = false;
         }
         if (stopped.stop_requested()) {
             return;
@@ -112,12 +133,18 @@ void Caretaker::take_over(const Publication& publication, const std::set<model::
     if (is_node) {
         health_checks_.set_addresses(publication.compiled->node_port_addresses);
     }
+    if (presence_) {
+        presence_->set(*publication.compiled->table);
+    }
     if (!to_probe.empty()) {
         prober_->set(std::move(to_probe));
     }
 }
 
 void Caretaker::work(Clock::time_point now) {
+    if (presence_) {
+        presence_->work(*mirror(), drained_, now);
+    }
     look_after_healthz(now);
     health_checks_.work(now);
     if (options_.exhausted) {

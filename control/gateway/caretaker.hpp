@@ -1,6 +1,6 @@
 // The gateway's thread for all that is neither packets nor configuration: it opens and closes the ports on which others ask after our
 // health, looks for what is amiss on this host, keeps the list of what the gateway has to say about Services, and hands the prober its
-// work. Here things may take their time; nobody who forwards waits for it.
+// work; and it keeps VIPs on the twins. Here things may take their time; nobody who forwards waits for it.
 #pragma once
 
 #include <atomic>
@@ -19,6 +19,7 @@
 #include "control/gateway/prober.hpp"
 #include "control/gateway/proxy_health.hpp"
 #include "control/gateway/reconciler.hpp"
+#include "control/gateway/vip_presence.hpp"
 
 namespace penstock::gateway {
 
@@ -30,6 +31,7 @@ struct CaretakerOptions {
     std::function<std::vector<model::ServiceKey>()> exhausted;
     // The list of observed() is another one. The caretaker's thread.
     std::function<void()> on_observed;
+    std::optional<VipPresenceOptions> vip_presence;  // called on the caretaker's thread, and in stop(); none: off
 };
 
 class Caretaker {
@@ -42,11 +44,11 @@ class Caretaker {
 
     // Once. A port that is taken is no error, but a notice or a warning.
     void start();
-    // on_observed is not called any more. Idempotent.
+    // on_observed is not called any more, and VIPs are withdrawn. Idempotent.
     void stop();
 
-    // DRAIN-006: all health checks answer 503 until it is taken back. Any thread.
-    void set_drained(bool drained) { drained_ = drained; }
+    // DRAIN-006: all health checks answer 503, and no VIP is present, until it is taken back. Any thread.
+    void set_drained(bool drained);
     [[nodiscard]] bool drained() const noexcept { return drained_; }
 
     // Any thread.
@@ -62,6 +64,7 @@ class Caretaker {
     void take_over(const Publication& publication, const std::set<model::ServiceKey>& changed);
     void work(Clock::time_point now);
     void look_after_healthz(Clock::time_point now);
+    [[nodiscard]] std::shared_ptr<const drivers::MirroredState> mirror() const;
     void tell();
     [[nodiscard]] ProxyFacts facts() const;
 
@@ -75,12 +78,14 @@ class Caretaker {
     std::condition_variable_any news_;
     std::optional<Publication> publication_;  // the newest
     std::set<model::ServiceKey> changed_;     // up to it
+    bool was_drain_set_ = false;
     std::vector<model::ObservedNotice> observed_;
 
     // The thread's.
     HealthChecks health_checks_;
     ExhaustionWatch exhaustion_;
     NodePortWatch node_ports_;
+    std::optional<VipPresence> presence_;
     Clock::time_point look_at_{};  // for strangers on NodePorts
     Clock::time_point looked_at_{};
     std::unique_ptr<http::Server> healthz_;

@@ -327,12 +327,36 @@ Status Daemon::start_twin_io() {
     return {};
 }
 
+VipPresenceOptions Daemon::vip_presence() {
+    VipPresenceOptions presence{.twins = {},
+                                .withdraw_empty = options_.withdraw_empty,
+                                .add = [this](const auto& vip) { return vips_->add(vip); },
+                                .remove = [this](const auto& vip) { return vips_->remove(vip); },
+                                .announce = [this](const auto& vip, const MacAddr& mac) { vips_->announce(vip, mac); }};
+    for (const PortOption& port : options_.ports) {
+        presence.twins.push_back(port.addresses);
+    }
+    return presence;
+}
+
 Status Daemon::serve() {
+    if (options_.vip_presence) {
+        drivers::TwinsByIndex twins;
+        for (size_t i = 0; i < twins_.size(); ++i) {
+            twins[twins_[i]->ifindex()] = ports_[i]->facts().id;
+        }
+        auto vips = drivers::VipAddresses::open(std::move(twins));
+        if (!vips) {
+            return std::unexpected(std::move(vips.error()));
+        }
+        vips_ = std::move(*vips);
+    }
     auto caretaker = Caretaker::create({.mode = options_.identity.mode,
                                         .healthz = options_.healthz,
                                         .sync_limit = options_.sync_limit,
                                         .exhausted = exhausted_services(*workers_, *reconciler_),
-                                        .on_observed = [this] { server_->announce_observed(); }},
+                                        .on_observed = [this] { server_->announce_observed(); },
+                                        .vip_presence = vips_ ? std::optional(vip_presence()) : std::nullopt},
                                        *reconciler_);
     if (!caretaker) {
         return std::unexpected(std::move(caretaker.error()));

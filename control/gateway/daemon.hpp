@@ -26,6 +26,7 @@
 #include "drivers/port_lock.hpp"
 #include "drivers/tap_twin.hpp"
 #include "drivers/twin_io.hpp"
+#include "drivers/vip_addresses.hpp"
 
 namespace penstock::gateway {
 
@@ -54,6 +55,7 @@ class Daemon {
 
  private:
     class TwinPorts;
+    [[nodiscard]] VipPresenceOptions vip_presence();
 
     Options options_;
     std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
@@ -71,6 +73,7 @@ class Daemon {
     std::unique_ptr<worker::WorkerSet> workers_;
     std::unique_ptr<TwinPorts> twin_ports_;
     std::unique_ptr<drivers::TwinIo> twin_io_;
+    std::unique_ptr<drivers::VipAddresses> vips_;  // null: no VIP presence
     std::unique_ptr<Caretaker> caretaker_;
     std::unique_ptr<StreamTarget> stream_;
     std::unique_ptr<Running> running_;

@@ -96,6 +96,11 @@ std::vector<po::options_description> settings() {
         ("state-file", text("FILE")->default_value("/var/lib/penstock/last-good.pb"), "the last good configuration, with which a restart "
             "begins; none: start empty");
 
+    groups.emplace_back("Presence on the link", kColumns, kColumns / 2).add_options()
+        ("vip-presence", text("WHETHER")->default_value("off"), "on: VIPs inside the subnets of a twin's addresses are put on the twin while "
+            "they are served, and answer ARP, ND and ping. Of two gateways on one link only one may")
+        ("withdraw-empty", po::bool_switch(), "a VIP whose Services have no usable endpoint at all is withdrawn too");
+
     groups.emplace_back("Source translation", kColumns, kColumns / 2).add_options()
         ("snat-address", texts("ADDRESS"), "source address of translated flows, repeatable (default: the first global address of the twin "
             "they leave by)")

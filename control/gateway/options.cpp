@@ -58,7 +58,7 @@ class Reader {
 
     Result<Options> read() {
         for (const auto step : {&Reader::read_ports, &Reader::read_workers, &Reader::read_identity, &Reader::read_management,
-                                &Reader::read_tls, &Reader::read_snat, &Reader::read_logging}) {
+                                &Reader::read_tls, &Reader::read_presence, &Reader::read_snat, &Reader::read_logging}) {
             if (auto status = (this->*step)(); !status) {
                 return std::unexpected(std::move(status.error()));
             }
@@ -229,6 +229,19 @@ class Reader {
             const char* missing = options_.tls_cert.empty() ? "tls-cert" : options_.tls_key.empty() ? "tls-key" : "tls-client-ca";
             return refuse(missing, "is missing; " + (tcp != options_.listen.end() ? "listening on " + tcp->text : std::string("TLS")) +
                                        " needs --tls-cert, --tls-key and --tls-client-ca");
+        }
+        return {};
+    }
+
+    Status read_presence() {
+        const std::string presence = text("vip-presence");
+        if (presence != "on" && presence != "off") {
+            return refuse("vip-presence", "\"" + presence + "\" is neither on nor off");
+        }
+        options_.vip_presence = presence == "on";
+        options_.withdraw_empty = values_["withdraw-empty"].as<bool>();
+        if (options_.withdraw_empty && !options_.vip_presence) {
+            return refuse("withdraw-empty", "means nothing without --vip-presence on");
         }
         return {};
     }

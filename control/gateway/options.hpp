@@ -55,6 +55,9 @@ struct Options {
     std::string healthz;         // ADDRESS:PORT; "": off
     std::chrono::seconds sync_limit{60};
 
+    bool vip_presence = false;
+    bool withdraw_empty = false;  // with vip_presence only
+
     std::vector<IpAddr> snat_addresses;
     nat::PortRange snat_ports;
 

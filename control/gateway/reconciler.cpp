@@ -322,7 +322,7 @@ void Reconciler::note_affinity_end(const model::ServiceKey& key, const model::Se
 
 // Routes, source addresses and the identity from Linux's side.
 Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& mirror) {
-    routes_ = route::RouteTable::build(mirror.routes, mirror.neighbours, mirror.addresses, mirror.ports);
+    routes_ = route::RouteTable::build(mirror.routes, mirror.neighbours, mirror.addresses, mirror.ports, mirror.vips);
     nat::SnatConfig snat{.addresses = snat_addresses(options_.snat_addresses, options_.twins, mirror.addresses,
                                                      options_.snat_addresses.empty() ? std::vector<IpAddr>{} : drivers::host_addresses()),
                          .ports = options_.snat_ports,

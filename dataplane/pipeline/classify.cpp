@@ -36,6 +36,21 @@ PENSTOCK_NOINLINE void refuse(Burst& burst, uint32_t i, DropReason reason, bool 
     burst.drop(i, reason);
 }
 
+// What Linux answers for a VIP that VIP presence has put on a twin: echo requests, and a neighbour that asks by unicast whether its entry
+// still holds or answers what Linux asked in the VIP's name (RFC 4861, 7.3.3 and 7.2.2). Nothing else: the address is no host's.
+bool is_for_present_vip(const config::Snapshot& snapshot, const packet::Parsed& parsed, const uint8_t* frame) noexcept {
+    constexpr uint8_t kIcmp = 1, kIcmpv6 = 58;
+    constexpr uint8_t kEcho = 8, kEcho6 = 128, kSolicitation = 135, kAdvertisement = 136;
+    if (parsed.kind != PacketKind::Ip || parsed.l4_offset >= parsed.l3_offset + parsed.l3_length) {
+        return false;
+    }
+    const uint8_t type = frame[parsed.l4_offset];
+    const bool is_asked = parsed.family == IpFamily::V4
+                              ? parsed.ip_protocol == kIcmp && type == kEcho
+                              : parsed.ip_protocol == kIcmpv6 && (type == kEcho6 || type == kSolicitation || type == kAdvertisement);
+    return is_asked && snapshot.routes->is_present_vip(parsed.key.destination);
+}
+
 // No Service packet: what may be the host's own goes there. A fragment carries no ports (or its rest would not), so it cannot be matched to
 // a Service or a flow; Linux joins its own. ICMP and the rest are the host's too, unless only a Service has the address: then nobody may
 // answer for it.
@@ -49,7 +64,8 @@ PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i
         return;
     }
     const config::Snapshot& snapshot = *ctx.snapshot;
-    if (snapshot.services->is_vip(parsed.key.destination) && !snapshot.routes->is_local(parsed.key.destination)) {
+    if (snapshot.services->is_vip(parsed.key.destination) && !snapshot.routes->is_local(parsed.key.destination) &&
+        !is_for_present_vip(snapshot, parsed, burst.data[i])) {
         burst.drop(i, parsed.kind == PacketKind::Fragment ? DropReason::Fragment : DropReason::VipPortClosed);
     }
 }

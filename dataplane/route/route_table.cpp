@@ -79,7 +79,8 @@ const char* to_string(NeighbourState state) noexcept {
 }
 
 std::shared_ptr<const RouteTable> RouteTable::build(std::vector<Route> routes, std::vector<Neighbour> neighbours,
-                                                    std::vector<LocalAddress> addresses, std::vector<EgressPort> ports) {
+                                                    std::vector<LocalAddress> addresses, std::vector<EgressPort> ports,
+                                                    const std::vector<LocalAddress>& vips) {
     auto table = std::make_shared<RouteTable>();
     table->routes_ = std::move(routes);
     table->neighbours_ = std::move(neighbours);
@@ -88,6 +89,8 @@ std::shared_ptr<const RouteTable> RouteTable::build(std::vector<Route> routes, s
     std::ranges::stable_sort(table->neighbours_, {}, by_hop);
     table->add_routes();
     table->add_local_addresses();
+    std::ranges::transform(vips, std::back_inserter(table->present_vips_), &LocalAddress::address);
+    std::ranges::sort(table->present_vips_);
     return table;
 }
 
@@ -227,6 +230,10 @@ bool RouteTable::is_local(const IpAddr& address) const noexcept {
 
 bool RouteTable::is_host_address(const IpAddr& address) const noexcept {
     return std::ranges::binary_search(host_, address);
+}
+
+bool RouteTable::is_present_vip(const IpAddr& address) const noexcept {
+    return std::ranges::binary_search(present_vips_, address);
 }
 
 const EgressPort* RouteTable::port(NicPortId id) const noexcept {

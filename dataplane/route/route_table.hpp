@@ -98,9 +98,11 @@ class RouteTable {
     RouteTable() = default;  // no routes: everything ends in NoRoute
 
     // Duplicate prefixes are settled by metric, then by lower egress id; of two neighbours with one (port, address) the later holds.
+    // `vips`: on twins for the sake of Services alone, see is_present_vip().
     // Control thread, O(n log n).
     static std::shared_ptr<const RouteTable> build(std::vector<Route> routes, std::vector<Neighbour> neighbours,
-                                                   std::vector<LocalAddress> addresses, std::vector<EgressPort> ports);
+                                                   std::vector<LocalAddress> addresses, std::vector<EgressPort> ports,
+                                                   const std::vector<LocalAddress>& vips = {});
 
     // Longest prefix match, for each packet. Null: no route. Any worker; valid as long as the table.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop(Be32 destination) const noexcept { return hop_at(v4_.find(destination.host())); }
@@ -122,6 +124,8 @@ class RouteTable {
     [[nodiscard]] bool is_local(const IpAddr& address) const noexcept;
     // The same without the addresses of groups: what the host may send from, and what may be sent to it alone.
     [[nodiscard]] bool is_host_address(const IpAddr& address) const noexcept;
+    // A VIP that is on a twin so that Linux answers for it on the link: ARP, ND and echo. Otherwise it is not the host's own.
+    [[nodiscard]] bool is_present_vip(const IpAddr& address) const noexcept;
     // What Linux knows about a next hop; null where it has not been asked.
     [[nodiscard]] const Neighbour* neighbour(NicPortId port, const IpAddr& address) const noexcept;
     [[nodiscard]] const EgressPort* port(NicPortId id) const noexcept;
@@ -149,8 +153,9 @@ class RouteTable {
     std::vector<Hop> hops_;  // what v4_ and v6_ answer indexes it
     PrefixMap4 v4_;
     PrefixMap6 v6_;
-    std::vector<IpAddr> local_;  // sorted
-    std::vector<IpAddr> host_;   // those of them that are no broadcast addresses; sorted
+    std::vector<IpAddr> local_;         // sorted
+    std::vector<IpAddr> host_;          // those of them that are no broadcast addresses; sorted
+    std::vector<IpAddr> present_vips_;  // sorted
 };
 
 }  // namespace penstock::route

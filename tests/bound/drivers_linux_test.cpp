@@ -15,6 +15,8 @@
 #include "drivers/kernel_interface.hpp"
 #include "drivers/netlink_mirror.hpp"
 #include "drivers/tap_twin.hpp"
+#include "drivers/vip_addresses.hpp"
+#include "drivers/vip_announcement.hpp"
 #include "tests/bound/drivers_namespaces.hpp"
 
 namespace penstock::drivers {
@@ -325,6 +327,56 @@ TEST_F(Mirror, FollowsAddresses) {
     EXPECT_TRUE(mirrors([&](const auto& state) { return std::ranges::count(state.addresses, vip) == 1; }));
     ASSERT_EQ(run("ip addr del 203.0.113.5/32 dev up"), 0);
     EXPECT_TRUE(mirrors([&](const auto& state) { return std::ranges::count(state.addresses, vip) == 0; }));
+}
+
+// VIPs on a twin: Linux answers for them, the mirror tells them from the host's own, and what others put there stays.
+TEST_F(Mirror, VipsOnATwinAreNotTheHostsOwn_LB018) {
+    auto vips = VipAddresses::open({{up->ifindex(), kUp}, {cluster->ifindex(), kCluster}});
+    ASSERT_TRUE(vips) << vips.error().what;
+    const route::LocalAddress vip4{kUp, IpAddr::v4(10, 1, 0, 80), 32};
+    const route::LocalAddress vip6{kUp, *IpAddr::parse("2001:db8:1::80"), 128};
+    for (const auto& vip : {vip4, vip6}) {
+        const auto added = (*vips)->add(vip);
+        if (!added && added.error().code == Errc::Unsupported) {
+            GTEST_SKIP() << added.error().what;
+        }
+        ASSERT_TRUE(added) << added.error().what;
+        EXPECT_TRUE(*added);
+        EXPECT_EQ((*vips)->add(vip).value(), false) << "there already";
+    }
+    const auto has = [](const auto& list, const route::LocalAddress& vip) { return std::ranges::count(list, vip) == 1; };
+    EXPECT_TRUE(mirrors([&](const auto& state) { return has(state.vips, vip4) && has(state.vips, vip6); }));
+    EXPECT_FALSE(has(mirror->state().addresses, vip4) || has(mirror->state().addresses, vip6));
+    EXPECT_TRUE(last.forwarding) << "workers hear of it";
+    EXPECT_NE(output_of("ip -6 address show dev up").find("2001:db8:1::80/128 scope global deprecated nodad"), std::string::npos)
+        << "no source of the host's own packets: " << output_of("ip -6 address show dev up");
+
+    // A neighbour asks for it.
+    const MacAddr peer{{2, 0, 0, 0, 0, 0x77}};
+    ASSERT_TRUE(give(*up, arp(1, peer, IpAddr::v4(10, 1, 0, 7), {}, vip4.address)));
+    EXPECT_FALSE(next_frame(*up, [&](const Frame& frame) {
+                     return frame.size() >= 42 && frame[12] == 0x08 && frame[13] == 0x06 && frame[21] == 2 &&
+                            std::equal(frame.begin() + 28, frame.begin() + 32, vip4.address.bytes().begin() + 12);
+                 }).empty());
+    // The link is told.
+    for (const auto& vip : {vip4, vip6}) {
+        (*vips)->announce(vip, kUpMac);
+        const Frame said = announcement_of(vip.address, kUpMac);
+        EXPECT_FALSE(next_frame(*up, [&](const Frame& frame) { return frame == said; }).empty()) << vip.address.to_string();
+    }
+
+    // Put there by hand: neither ours to mark nor a mirror's VIP.
+    ASSERT_EQ(run("ip addr add 10.1.0.81/32 dev up"), 0);
+    const route::LocalAddress by_hand{kUp, IpAddr::v4(10, 1, 0, 81), 32};
+    EXPECT_EQ((*vips)->add(by_hand).value(), false);
+    EXPECT_TRUE(mirrors([&](const auto& state) { return has(state.addresses, by_hand); }));
+    EXPECT_FALSE(has(mirror->state().vips, by_hand));
+
+    for (const auto& vip : {vip4, vip6, vip4}) {
+        EXPECT_TRUE((*vips)->remove(vip)) << "also where it is gone";
+    }
+    EXPECT_TRUE(mirrors([&](const auto& state) { return state.vips.empty(); }));
+    EXPECT_FALSE((*vips)->add({NicPortId{9}, vip4.address, 32})) << "no such twin";
 }
 
 TEST_F(Mirror, NeighboursKeepTheirIdWhileTheyAreKnown) {

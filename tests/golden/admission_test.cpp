@@ -244,6 +244,38 @@ TEST(ClosedVipPorts, AreAnsweredWhereTheOperatorWantsIt_LB021) {
     EXPECT_EQ(gateway.connections(), 0U);
 }
 
+// A VIP that Linux has for the link's sake answers echo and ND, and is otherwise no address of the host's.
+TEST(ClosedVipPorts, APresentVipAnswersTheLinkAndIsNotTheHosts_LB018_LB021_ICMP007) {
+    VirtualGateway gateway;
+    TestService over_ipv6 = web();
+    over_ipv6.name = "over-ipv6";
+    over_ipv6.frontends = {{*IpAddr::parse(kVip6), 80}};
+    gateway.publish({web(), over_ipv6});
+    gateway.set_present_vips({kVip, *IpAddr::parse(kVip6)});
+    const auto ip4 = [] { return from_client().ipv4("10.80.1.2", "80.11.12.10"); };
+    const auto ip6 = [](const char* from = "fd00:80:1::2") { return from_client().ipv6(from, kVip6); };
+    EXPECT_EQ(gateway.send(ip4().icmp(8, 0).build()).verdict, Verdict::Punt);
+    EXPECT_EQ(gateway.send(ip6().icmp(128, 0).build()).verdict, Verdict::Punt);
+    EXPECT_EQ(gateway.send(ip6().icmp(135, 0).build()).verdict, Verdict::Punt) << "a neighbour asks whether its entry still holds";
+    EXPECT_EQ(gateway.send(ip6("fe80::2").icmp(135, 0).build()).verdict, Verdict::Punt);
+    EXPECT_EQ(gateway.send(ip6().icmp(136, 0).build()).verdict, Verdict::Punt) << "the answer to Linux's own question";
+
+    for (const auto& frame :
+         {ip4().tcp(40000, 8080, "S").build(), ip4().udp(40000, 53).build(), ip4().icmp(13, 0).build(), ip4().icmp(5, 1).build(),
+          ip6().tcp(40000, 8080, "S").build(), ip6().icmp(137, 0).build(), ip6("fe80::2").tcp(40000, 80, "S").build()}) {
+        const Outcome outcome = gateway.send(frame);
+        EXPECT_EQ(outcome.verdict, Verdict::Drop);
+        EXPECT_EQ(outcome.reason, DropReason::VipPortClosed);
+    }
+    EXPECT_EQ(gateway.send(ip4().tcp(40000, 80, "S").build()).verdict, Verdict::Transmit) << "what is served is served";
+    gateway.set_rejects_closed_vip_ports(true);
+    EXPECT_EQ(gateway.send(ip4().tcp(40000, 8080, "S").build()).verdict, Verdict::Transmit) << "a RST";
+
+    gateway.set_present_vips({});
+    EXPECT_EQ(gateway.send(ip4().icmp(8, 0).build()).reason, DropReason::VipPortClosed);
+    EXPECT_EQ(gateway.send(ip6().icmp(135, 0).build()).reason, DropReason::VipPortClosed);
+}
+
 TEST(ClosedVipPorts, AnswersAreLimited_LB021_REJ003) {
     VirtualGateway gateway(VirtualGateway::Options{.rejects_per_second = 2, .rejects_burst = 2});
     gateway.publish({web()});

@@ -199,7 +199,7 @@ void VirtualGateway::rebuild_routes() {
         locals.push_back({port, address, static_cast<uint8_t>(address.is_v4() ? 24 : 64)});
     }
     snapshot_.routes = route::RouteTable::build(std::move(routes), std::move(neighbours), std::move(locals),
-                                                {{kUp, kUpMac, mtu_, true}, {kCluster, kClusterMac, mtu_, true}});
+                                                {{kUp, kUpMac, mtu_, true}, {kCluster, kClusterMac, mtu_, true}}, present_vips_);
     ++snapshot_.generation;
 }
 
@@ -209,6 +209,13 @@ void VirtualGateway::set_unresolved(std::vector<uint8_t> backends) {
 }
 void VirtualGateway::remove_routes() {
     routes_ = false;
+    rebuild_routes();
+}
+void VirtualGateway::set_present_vips(const std::vector<IpAddr>& vips) {
+    present_vips_.clear();
+    for (const IpAddr& vip : vips) {
+        present_vips_.push_back({kUp, vip, static_cast<uint8_t>(vip.bits())});
+    }
     rebuild_routes();
 }
 void VirtualGateway::set_mtu(uint16_t mtu) {

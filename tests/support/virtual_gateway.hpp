@@ -101,6 +101,8 @@ class VirtualGateway {
     void set_unresolved(std::vector<uint8_t> backends);
     void remove_routes();
     void set_mtu(uint16_t mtu);
+    // On the uplink's twin by VIP presence.
+    void set_present_vips(const std::vector<IpAddr>& vips);
 
     Outcome send(const std::vector<uint8_t>& frame, NicPortId port = kUp, WorkerId receiver = {0});
     // A frame that Linux sends into the twin of `port`, which `server` serves.
@@ -179,6 +181,7 @@ class VirtualGateway {
     std::vector<Outcome> own_segments_;
     bool routes_ = true;
     uint16_t mtu_ = 1500;
+    std::vector<route::LocalAddress> present_vips_;
 };
 
 }  // namespace penstock::test

@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace penstock::drivers {
@@ -152,7 +154,7 @@ TEST(NetlinkMessages, Ipv6RoutesKeepTheirLinkLocalRouter_DUAL002) {
     }
 }
 
-Bytes ipv6_address(uint32_t flags) {
+Bytes ipv6_address(uint32_t flags, std::optional<uint8_t> protocol = std::nullopt) {
     ifaddrmsg header{};
     header.ifa_family = AF_INET6;
     header.ifa_prefixlen = 64;
@@ -161,6 +163,9 @@ Bytes ipv6_address(uint32_t flags) {
     return message(RTM_NEWADDR, header, [&](nl_msg* made) {
         nla_put(made, IFA_ADDRESS, 16, IpAddr::parse("2001:db8::1")->bytes().data());
         nla_put_u32(made, IFA_FLAGS, flags);
+        if (protocol) {
+            nla_put_u8(made, IFA_PROTO, *protocol);
+        }
     });
 }
 
@@ -179,9 +184,20 @@ TEST(NetlinkMessages, AnAddressCountsOnceDuplicateDetectionIsThrough) {
         const auto address = address_in(as_message(bytes), kTwins);
         ASSERT_EQ(address.has_value(), row.counts) << row.flags;
         if (address) {
-            EXPECT_EQ(*address, (route::LocalAddress{NicPortId{1}, *IpAddr::parse("2001:db8::1"), 64}));
+            EXPECT_EQ(address->address, (route::LocalAddress{NicPortId{1}, *IpAddr::parse("2001:db8::1"), 64}));
+            EXPECT_FALSE(address->is_vip);
         }
         EXPECT_TRUE(touches_routes(as_message(bytes), kTwins)) << row.flags;
+    }
+}
+
+TEST(NetlinkMessages, AVipIsKnownByItsMark_LB018) {
+    for (const auto& [protocol, is_vip] :
+         {std::pair<std::optional<uint8_t>, bool>{kVipAddressProtocol, true}, {IFAPROT_KERNEL_RA, false}, {{}, false}}) {
+        const Bytes bytes = ipv6_address(IFA_F_PERMANENT, protocol);
+        const auto fact = address_in(as_message(bytes), kTwins);
+        ASSERT_TRUE(fact);
+        EXPECT_EQ(fact->is_vip, is_vip);
     }
 }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <mutex>
+#include <optional>
 
 #include "desired_builder.hpp"
 #include "tests/support/free_port.hpp"
@@ -27,7 +29,8 @@ class CaretakerTest : public testing::Test {
                                           .healthz = "127.0.0.1:" + std::to_string(port_),
                                           .sync_limit = 60s,
                                           .exhausted = [exhausted]() mutable { return std::exchange(exhausted, {}); },
-                                          .on_observed = [this] { ++announced_; }},
+                                          .on_observed = [this] { ++announced_; },
+                                          .vip_presence = presence_},
                                          reconciler_);
         ASSERT_TRUE(created) << created.error().what;
         caretaker_ = std::move(*created);
@@ -76,6 +79,7 @@ class CaretakerTest : public testing::Test {
                             .snat_ports = {},
                             .host_ephemeral = {},
                             .state_file = ""}};
+    std::optional<VipPresenceOptions> presence_;
     std::unique_ptr<Caretaker> caretaker_;
 };
 
@@ -115,6 +119,46 @@ TEST_F(CaretakerTest, ProbesDecideWhoGetsNewFlows_HC009_EP020) {
     apply({});
     EXPECT_TRUE(eventually([&] { return caretaker_->probe_counters().targets == 0; }));
     EXPECT_TRUE(eventually([&] { return reconciler_.read([](const ReconcilerState& state) { return state.health.empty(); }); }));
+}
+
+TEST_F(CaretakerTest, VipsArePresentWhileServedAndNotWhileDrained_LB018_DRAIN006) {
+    std::mutex mutex;
+    drivers::MirroredState linux_side;  // what Linux has
+    const auto tell = [&] { reconciler_.mirrored(std::make_shared<drivers::MirroredState>(linux_side), true); };
+    const auto present = [&] {
+        const std::lock_guard lock(mutex);
+        return linux_side.vips.size();
+    };
+    presence_ = VipPresenceOptions{.twins = {{drivers::InterfaceAddress::parse("192.0.2.1/24").value()}},
+                                   .withdraw_empty = false,
+                                   .add = [&](const route::LocalAddress& vip) -> Result<bool> {
+                                       const std::lock_guard lock(mutex);
+                                       linux_side.vips.push_back(vip);
+                                       tell();
+                                       return true;
+                                   },
+                                   .remove = [&](const route::LocalAddress& vip) -> Status {
+                                       const std::lock_guard lock(mutex);
+                                       std::erase(linux_side.vips, vip);
+                                       tell();
+                                       return {};
+                                   },
+                                   .announce = [](const route::LocalAddress&, const MacAddr&) {}};
+    start();
+    apply({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})});
+    EXPECT_TRUE(eventually([&] { return present() == 1; }));
+    caretaker_->set_drained(true);
+    EXPECT_TRUE(eventually([&] { return present() == 0; }));
+    caretaker_->set_drained(false);
+    EXPECT_TRUE(eventually([&] { return present() == 1; }));
+    apply({});
+    EXPECT_TRUE(eventually([&] { return present() == 0; })) << "its last Service has gone";
+    apply({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})});
+    ASSERT_TRUE(eventually([&] { return reconciler_.read([](const ReconcilerState& state) { return state.mirror->vips.size(); }) == 1; }));
+    EXPECT_TRUE(reconciler_.read([](const ReconcilerState& state) { return state.identity.addresses.empty(); }))
+        << "none of the host's own";
+    caretaker_->stop();
+    EXPECT_EQ(present(), 0U) << "nothing is left behind";
 }
 
 TEST_F(CaretakerTest, WhatIsObservedIsListedAndAnnouncedOnce_NAT002) {

@@ -55,6 +55,10 @@ TEST(Options, HealthIsToldByDefaultOnNodesOnly_HC006) {
     EXPECT_EQ(parse({"--mode", "node", "--node-name", "n"})->healthz, "0.0.0.0:10256");
     EXPECT_EQ(parse({"--mode", "node", "--node-name", "n", "--healthz", "off"})->healthz, "");
     EXPECT_EQ(parse({"--healthz", "[::1]:80"})->healthz, "[::1]:80");
+    EXPECT_FALSE(parse({})->vip_presence) << "two gateways on one link would fight";
+    EXPECT_TRUE(parse({"--vip-presence", "on"})->vip_presence);
+    EXPECT_FALSE(parse({"--vip-presence", "on"})->withdraw_empty);
+    EXPECT_TRUE(parse({"--vip-presence", "on", "--withdraw-empty"})->withdraw_empty);
     EXPECT_EQ(parse({"--sync-limit", "5"})->sync_limit, std::chrono::seconds(5));
 }
 
@@ -198,6 +202,8 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--tls-admin-names", "a,,b"}, "--tls-admin-names: \"a,,b\" holds an empty name"},
         {{"--metrics-listen", "9105"}, "--metrics-listen: \"9105\" is neither HOST:PORT nor off"},
         {{"--state-file", "here"}, "--state-file: \"here\""},
+        {{"--vip-presence", "yes"}, "--vip-presence: \"yes\" is neither on nor off"},
+        {{"--withdraw-empty"}, "--withdraw-empty: means nothing without --vip-presence on"},
         {{"--healthz", "10256"}, "--healthz: \"10256\" must be ADDRESS:PORT"},
         {{"--healthz", "localhost:10256"}, "--healthz: \"localhost:10256\""},
         {{"--sync-limit", "0"}, "--sync-limit: \"0\" is not in 1-3600"},
@@ -265,12 +271,17 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
     EXPECT_EQ(Options::parse({"--version"})->action, Options::Action::Version);
     std::ostringstream out;
     Options::print_help(out);
-    for (const char* option : {"--port",          "--workers",          "--worker-cores",   "--main-core",  "--memory-mb",
-                               "--no-huge",       "--connections",      "--gateway-name",   "--mode",       "--node-name",
-                               "--label",         "--listen",           "--socket-group",   "--tls-cert",   "--tls-key",
-                               "--tls-client-ca", "--tls-admin-names",  "--metrics-listen", "--state-file", "--snat-address",
-                               "--snat-ports",    "--log-format",       "--log-level",      "--config",     "--version",
-                               "--burst",         "--affinity-entries", "--healthz", "--sync-limit", "Examples"}) {
+    for (const char* option : {"--port",           "--workers",         "--worker-cores",
+                               "--main-core",      "--memory-mb",       "--no-huge",
+                               "--connections",    "--gateway-name",    "--mode",
+                               "--node-name",      "--label",           "--listen",
+                               "--socket-group",   "--tls-cert",        "--tls-key",
+                               "--tls-client-ca",  "--tls-admin-names", "--metrics-listen",
+                               "--state-file",     "--snat-address",    "--snat-ports",
+                               "--log-format",     "--log-level",       "--config",
+                               "--version",        "--burst",           "--affinity-entries",
+                               "--healthz",        "--sync-limit",      "--vip-presence",
+                               "--withdraw-empty", "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());

@@ -199,6 +199,17 @@ TEST(RouteTable, KnowsWhatIsTheHosts_XIP003) {
     }
 }
 
+TEST(RouteTable, AVipForTheLinksSakeIsNotTheHosts_LB018) {
+    const auto table = RouteTable::build({}, {}, {{kP0, ip("192.0.2.1"), 24}}, {},
+                                         {{kP0, ip("192.0.2.80"), 32}, {kP0, ip("192.0.2.9"), 32}, {kP0, ip("2001:db8::80"), 128}});
+    for (const char* vip : {"192.0.2.80", "192.0.2.9", "2001:db8::80"}) {
+        EXPECT_TRUE(table->is_present_vip(ip(vip))) << vip;
+        EXPECT_FALSE(table->is_local(ip(vip))) << vip;
+    }
+    EXPECT_FALSE(table->is_present_vip(ip("192.0.2.1")));
+    EXPECT_FALSE(table->is_present_vip(ip("192.0.2.10")));
+}
+
 TEST(RouteTable, KnowsItsPorts) {
     const auto table = RouteTable::build({}, {}, {}, {{.id = kP1, .mtu = 9000}, {.id = kP0, .mtu = 1500}});
     EXPECT_EQ(table->port(kP1)->mtu, 9000);
