@@ -90,8 +90,8 @@ def compare_worlds(lab, first_seed, count):
                 choices[choice] = choices.get(choice, 0) + 1
             else:
                 differences.append(f"seed {seed}: {text_of(target, penstock[target], proxy[target])}\n{world.text_of(target.what.split()[0])}")
-    lab.remarks.append(f"{count} worlds, {asked} ways in, {asked - sum(choices.values()) - len(differences)} equal, "
-                       + ", ".join(f"{number} by choice {name}" for name, number in sorted(choices.items())))
+    by_choice = [f"{number} by choice {name}" for name, number in sorted(choices.items())]
+    lab.remarks.append(", ".join([f"{count} worlds, {asked} ways in, {asked - sum(choices.values()) - len(differences)} equal", *by_choice]))
     if differences:
         raise AssertionError(f"{lab.remarks[-1]}, {len(differences)} different:\n" + "\n".join(differences))
 
