@@ -73,7 +73,7 @@ TEST(Decode, ReadsAService) {
                                     .name = "web",
                                     .uid = "u-1",
                                     .creation_timestamp = "2026-01-02T03:04:05Z",
-                                    .labels = {{"service.kubernetes.io/headless", ""}},
+                                    .labels = {{"app", "web"}, {"service.kubernetes.io/headless", ""}},
                                     .annotations = {{"penstock.io/scheduler", "rr"}}},
                            .type = "LoadBalancer",
                            .cluster_ip = "10.96.0.7",
