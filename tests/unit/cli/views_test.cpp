@@ -132,7 +132,7 @@ TEST(Views, AffinityTable) {
     EXPECT_EQ(affinity_table(entries),
               "NAMESPACE  SERVICE  PORT  PROTO  CLIENT       BACKEND           AGE    REMAINING\n"
               "default    web      http  TCP    10.80.1.2    10.80.2.11:9376   1.50s  2h59m\n"
-              "shop       dns            UDP    2001:db8::2  [2001:db8::3]:53  12s    1m28s\n");
+              "shop       dns      -     UDP    2001:db8::2  [2001:db8::3]:53  12s    1m28s\n");
 }
 
 TEST(Views, PortsTable) {

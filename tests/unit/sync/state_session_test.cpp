@@ -404,7 +404,7 @@ TEST_F(StateSessionTest, NewRulesAboutExternalIpsAreSentAndNoticesCounted_XIP006
     const auto granted = sent();
     EXPECT_EQ(granted.delta().upsert_size(), 1) << "the other one has its address from --allowed-external-cidrs";
     answer(granted);
-    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"- edge-1 a ExternalIPNotAllowed", "programmed edge-1 default/a:http/TCP"}));
+    EXPECT_EQ(listener_.take(), (std::vector<std::string>{"- edge-1 a ExternalIPNotAllowed"}));
     session_.on_external_ip_rules({rule}, now_);
     EXPECT_FALSE(session_.next(now_)) << "nothing is new";
     session_.on_external_ip_rules({}, now_);
