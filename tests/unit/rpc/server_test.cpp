@@ -408,6 +408,7 @@ TEST_F(RpcServer, StoppingEndsAnOpenStreamAndAnEndlessListing) {
     const auto began = std::chrono::steady_clock::now();
     server_->stop();
     EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(2));
+    EXPECT_TRUE(has_ended(*stream));
     EXPECT_FALSE(stream->Finish().ok());
     EXPECT_EQ(gateway_.stopped, 1);
     EXPECT_FALSE(std::filesystem::exists(options_.unix_paths[0]));
