@@ -74,6 +74,9 @@ void HealthChecks::claim(const ServiceName& name, Service& service, L4Port port)
 }
 
 void HealthChecks::set_addresses(std::vector<IpAddr> addresses) {
+    if (!http::serves_ipv6()) {  // better those of IPv4 than none
+        std::erase_if(addresses, [](const IpAddr& address) { return address.family() == IpFamily::V6; });
+    }
     if (addresses == addresses_) {
         return;
     }

@@ -112,6 +112,10 @@ uint16_t Server::port() const {
     return impl_->port;
 }
 
+bool serves_ipv6() noexcept {
+    return mg_check_feature(MG_FEATURES_IPV6) != 0;
+}
+
 Status check_address(const std::string& address) {
     const auto parsed = parse_address(address);
     return parsed ? Status() : std::unexpected(parsed.error());
@@ -127,6 +131,9 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
         const auto parsed = parse_address(address);
         if (!parsed) {
             return std::unexpected(parsed.error());
+        }
+        if (parsed->host.family() == IpFamily::V6 && !serves_ipv6()) {
+            return fail(Errc::Unavailable, "HTTP cannot listen on " + address + ": this system's civetweb was built without IPv6");
         }
         if (listen.empty()) {
             impl->host = parsed->host.to_string();

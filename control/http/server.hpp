@@ -31,6 +31,9 @@ inline constexpr int kThreads = 4;
 inline constexpr int kRequestBytesMax = 8'192;
 inline constexpr int kRequestTimeoutMs = 3'000;
 
+// Whether the library was built with IPv6. Debian's was not: it listens on no IPv6 address, and refuses a list that has one.
+[[nodiscard]] bool serves_ipv6() noexcept;
+
 class Server {
  public:
     // ADDRESS:PORT, an IPv6 address in brackets; port 0: any free one. Unavailable names the address.

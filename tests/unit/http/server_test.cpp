@@ -146,5 +146,14 @@ TEST(HttpAddress, IsAnAddressAndAPort) {
     }
 }
 
+TEST(HttpServer, AnIpv6AddressIsServedOrRefusedByName) {
+    const auto server = Server::start("[::1]:0", {{"/", [] { return Response{}; }}});
+    EXPECT_EQ(server.has_value(), serves_ipv6());
+    if (!server) {
+        EXPECT_NE(server.error().what.find("[::1]:0: this system's civetweb was built without IPv6"), std::string::npos)
+            << server.error().what;
+    }
+}
+
 }  // namespace
 }  // namespace penstock::http

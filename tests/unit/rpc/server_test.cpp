@@ -680,6 +680,8 @@ class RpcTls : public RpcServer {
         v1::GatewayMessage message;
         if (stream->Read(&message)) {
             stream->WritesDone();
+            while (stream->Read(&message)) {
+            }
         }
         return stream->Finish();
     }
