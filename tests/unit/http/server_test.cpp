@@ -146,7 +146,7 @@ TEST(HttpAddress, IsAnAddressAndAPort) {
     }
 }
 
-TEST(HttpServer, AnIpv6AddressIsServedOrRefusedByName) {
+TEST(HttpServers, AnIpv6AddressIsServedOrRefusedByName) {
     const auto server = Server::start("[::1]:0", {{"/", [] { return Response{}; }}});
     EXPECT_EQ(server.has_value(), serves_ipv6());
     if (!server) {
