@@ -16,7 +16,8 @@ constexpr std::string_view kIntroduction =
     "last column says what is done instead. What a row calls not supported is recognised, checked, and told as an Event\n"
     "`UnsupportedAnnotation` where a value asks for it: the Service is served without it, or not on its LoadBalancer IPs where\n"
     "penstock-sync runs with `--unsupported-annotations=refuse`. An unknown key below `penstock.io/` is told as an Event\n"
-    "`UnknownAnnotation`; other unknown keys are nobody's business. A change leaves established flows alone where the row does not name them.\n";
+    "`UnknownAnnotation`; other unknown keys are nobody's business. A change leaves established flows alone where the row does not name "
+    "them.\n";
 
 // A bar would end the cell.
 std::string cell(std::string_view text) {

@@ -31,7 +31,8 @@ Reading reading() {
     r.services.push_back(
         {.key = {"default", "web", "http", Protocol::Tcp}, .new_flows = 5, .forward_bytes = 6000, .connections = 2, .backends = 3});
     r.ports.push_back({.twin = "pen0", .rx_packets = 11, .link_up = true});
-    r.probes = {.sent = 21, .succeeded = 22, .failed = 23, .turned_up = 24, .turned_down = 25, .targets = 26, .down = 27, .failing_open = 28};
+    r.probes = {
+        .sent = 21, .succeeded = 22, .failed = 23, .turned_up = 24, .turned_down = 25, .targets = 26, .down = 27, .failing_open = 28};
     r.drained = true;
     return r;
 }
@@ -68,9 +69,10 @@ TEST(Metrics, CountersDropsServicesAndPortsHaveTheirSeries) {
 
 TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
     const std::string all = text();
-    for (const char* line : {"penstock_probes_sent_total 21", "penstock_probes_succeeded_total 22", "penstock_probes_failed_total 23",
-                             "penstock_endpoints_turned_up_total 24", "penstock_endpoints_turned_down_total 25", "penstock_probe_targets 26",
-                             "penstock_probe_targets_down 27", "penstock_services_failing_open 28", "penstock_drained 1"}) {
+    for (const char* line :
+         {"penstock_probes_sent_total 21", "penstock_probes_succeeded_total 22", "penstock_probes_failed_total 23",
+          "penstock_endpoints_turned_up_total 24", "penstock_endpoints_turned_down_total 25", "penstock_probe_targets 26",
+          "penstock_probe_targets_down 27", "penstock_services_failing_open 28", "penstock_drained 1"}) {
         expect_line(all, line);
     }
 }
