@@ -14,6 +14,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "control/base/descriptor.hpp"
 #include "control/log/log.hpp"
 #include "control/rpc/convert.hpp"
 
@@ -22,26 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
-
-class Descriptor {
- public:
-    explicit Descriptor(int fd = -1) noexcept : fd_(fd) {}
-    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Descriptor() {
-        if (fd_ >= 0) {
-            ::close(fd_);
-        }
-    }
-    [[nodiscard]] int get() const noexcept { return fd_; }
-    [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
-
- private:
-    int fd_;
-};
 
 // An address as the kernel takes it, and its length.
 std::pair<sockaddr_storage, socklen_t> to_sockaddr(const IpAddr& address, L4Port port) {

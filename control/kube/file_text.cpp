@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "control/base/descriptor.hpp"
+
 namespace penstock::kube {
 namespace {
 
@@ -17,28 +19,12 @@ std::unexpected<Error> fail_errno(const std::filesystem::path& file) {
     return fail(code, file.string() + ": " + std::strerror(cause));
 }
 
-class Descriptor {
- public:
-    // O_NONBLOCK: a FIFO in place of a file must not hold the source thread.
-    explicit Descriptor(const std::filesystem::path& file) : descriptor_(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-    ~Descriptor() {
-        if (descriptor_ >= 0) {
-            ::close(descriptor_);
-        }
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int get() const { return descriptor_; }
-
- private:
-    int descriptor_;
-};
-
 }  // namespace
 
 Result<std::string> read_file_text(const std::filesystem::path& file, size_t bytes_max) {
-    const Descriptor descriptor(file);
-    if (descriptor.get() < 0) {
+    // O_NONBLOCK: a FIFO in place of a file must not hold the source thread.
+    const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!descriptor.is_open()) {
         return fail_errno(file);
     }
     std::string text;

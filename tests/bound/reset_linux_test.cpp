@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "control/base/descriptor.hpp"
 #include "tests/bound/drivers_namespaces.hpp"
 #include "tests/support/virtual_gateway.hpp"
 
@@ -26,23 +27,11 @@ namespace {
 
 constexpr L4Port kPort = 9376;
 
-class Descriptor {
+// As system calls take it.
+class Descriptor : public penstock::Descriptor {
  public:
-    explicit Descriptor(int fd = -1) : fd_(fd) {}
-    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Descriptor() {
-        if (fd_ >= 0) {
-            close(fd_);
-        }
-    }
-    operator int() const { return fd_; }
-
- private:
-    int fd_;
+    using penstock::Descriptor::Descriptor;
+    operator int() const { return get(); }
 };
 
 // A namespace with nothing but a TAP, whose far end the test reads and writes. What is made while it is entered belongs to it for good.
