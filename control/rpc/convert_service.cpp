@@ -359,6 +359,14 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
         service.notices.push_back(std::move(*notice));
     }
     service.uid = message.uid();
+    // The largest that an object may ask for (AFF-003, ANN-03, ANN-02).
+    for (const auto& [field, value, most] : {std::tuple("affinity_timeout_s", message.affinity_timeout_s(), 86'400U),
+                                             std::tuple("idle_timeout_s", message.idle_timeout_s(), 604'800U),
+                                             std::tuple("drain_timeout_s", message.drain_timeout_s(), 3'600U)}) {
+        if (auto good = within(field, value, 0, most); !good) {
+            return std::unexpected(std::move(good.error()));
+        }
+    }
     service.affinity_timeout_s = message.affinity_timeout_s();
     service.idle_timeout_s = message.idle_timeout_s();
     if (message.has_drain_timeout_s()) {
