@@ -81,7 +81,8 @@ TEST(ClusterIps, OfBothFamilies_SVC013_DUAL001) {
     web(world).cluster_ips = {"10.96.0.1", "fd00:96::1"};
     web(world).ip_families = {"IPv4", "IPv6"};
     EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web/TCP C 10.96.0.1 80", "default/web/TCP C fd00:96::1 80"}));
-    const model::Service& service = *find(world.evaluate(), kWeb);
+    const Outcome outcome = world.evaluate();
+    const model::Service& service = *find(outcome, kWeb);
     for (const model::Frontend& frontend : service.frontends) {
         EXPECT_EQ(service.sets.at(frontend.set).family, frontend.family);
         EXPECT_EQ(service.sets.at(frontend.inside_set.value()).family, frontend.family);
