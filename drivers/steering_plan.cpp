@@ -4,6 +4,10 @@ namespace penstock::drivers {
 
 const char* to_string(Steering steering) noexcept {
     switch (steering) {
+        case Steering::PredictableRss:
+            return "predictable-rss";
+        case Steering::FlowRules:
+            return "flow-rules";
         case Steering::Handoff:
             return "handoff";
     }

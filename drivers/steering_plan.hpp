@@ -1,24 +1,31 @@
 // How the replies of a NicPort's flows find the worker that owns them, with the reason; shown by `penstockctl get ports`. Pure.
 //
-// The house has three ways: predictable RSS, rte_flow rules, and handoff over rings. Handoff is always right and is what every port uses
-// until the other two are there to be chosen; what the plan decides already is whether the port promises that a flow stays on one queue,
-// because that decides who owns a new flow: the worker that received its first packet (promise kept), or a keyed hash of it.
+// The house has three ways: predictable RSS, rte_flow rules, and handoff over rings, which is always right and always there. The plan also
+// decides whether the port promises that a flow stays on one queue, because that decides who owns a new flow: the worker that received its
+// first packet (promise kept), or a keyed hash of it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "dataplane/nat/reply_hash.hpp"
 #include "drivers/capabilities.hpp"
 
 namespace penstock::drivers {
 
-enum class Steering : uint8_t { Handoff };
-[[nodiscard]] const char* to_string(Steering steering) noexcept;  // "handoff"
+enum class Steering : uint8_t {
+    PredictableRss,  // SNAT ports are chosen by the NIC's own hash (nat/reply_hash.hpp)
+    FlowRules,       // a rule for each worker's SNAT ports sends their replies to its queue
+    Handoff,
+};
+[[nodiscard]] const char* to_string(Steering steering) noexcept;  // "predictable-rss", "flow-rules", "handoff"
 
 struct SteeringPlan {
     Steering steering = Steering::Handoff;
     bool flow_stays_on_queue = false;
     std::string reason;
+    std::optional<nat::ReplyHash> reply_hash;  // with PredictableRss
 };
 
 // What was granted when the port was configured.

@@ -288,7 +288,8 @@ Status Daemon::start_workers() {
                                  .tx_queues = facts.tx_queues,
                                  .flow_stays_on_queue = facts.steering.flow_stays_on_queue,
                                  .rx_checksum_checked = facts.rx_checksum_checked,
-                                 .mac = facts.mac});
+                                 .mac = facts.mac,
+                                 .reply_hash = facts.steering.reply_hash});
         if (auto started = port->start(); !started) {
             return started;
         }

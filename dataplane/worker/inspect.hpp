@@ -49,6 +49,14 @@ struct BackendTotals {
     uint64_t new_flows = 0, connections = 0;
 };
 
+// What one NicPort's choice of queues cost, over all workers.
+struct PortTotals {
+    uint64_t received = 0;           // packets taken from its queues
+    uint64_t handed_off = 0;         // of these, given to the worker that owns their flow
+    uint64_t handoff_lost = 0;       // of these, not taken by it
+    uint64_t replies_misplaced = 0;  // handed over although RSS or a flow rule should have brought them to their owner
+};
+
 struct WorkerView {
     WorkerId id;
     unsigned cpu = 0;

@@ -16,6 +16,7 @@
 #include "dataplane/base/result.hpp"
 #include "dataplane/base/time.hpp"
 #include "dataplane/config/snapshot.hpp"
+#include "dataplane/nat/reply_hash.hpp"
 #include "dataplane/worker/inspect.hpp"
 
 struct rte_mbuf;
@@ -32,6 +33,7 @@ struct PortPlan {
     bool flow_stays_on_queue = false;  // the port promises that a flow's packets always arrive on one queue (pipeline::PortFacts)
     bool rx_checksum_checked = false;  // the NIC verifies IPv4 header checksums on receipt
     MacAddr mac;
+    std::optional<nat::ReplyHash> reply_hash = {};  // how its RSS chooses a worker; empty: that cannot be foretold
 };
 
 struct WorkerSetOptions {
