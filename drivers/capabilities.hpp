@@ -23,6 +23,7 @@ struct PmdProfile {
     bool uses_interface = false;     // its iface argument names a Linux interface that it works on
     bool needs_interface = false;    // and it must be given
     bool mtu_by_interface = false;   // the MTU is the Linux interface's; rte_eth_dev_set_mtu is not the way
+    bool bifurcated = false;         // the kernel keeps what no flow rule takes: rte_flow_isolate parts the gateway's traffic from its own
     uint32_t mbufs_per_queue = 0;    // buffers that a queue pair holds besides its descriptors
     uint32_t mbuf_object_max = 0;    // largest mempool object that it takes, in bytes; 0: any
 };
@@ -43,6 +44,22 @@ struct Capabilities {
     uint8_t hash_key_bytes = 0;
     uint16_t mtu_max = 1500;  // IP bytes
     int socket = -1;          // NUMA node; -1: any
+};
+
+// One kind of rte_flow rule on one started NicPort.
+struct FlowKindSupport {
+    bool validates = false;
+    std::string reason;  // why not: what the driver said, or what is missing
+};
+
+// Which kinds of rule (flow_rule.hpp) a started NicPort validates. Asked by probe_flow_support() (flow_install.hpp), which installs
+// nothing.
+struct FlowSupport {
+    FlowKindSupport snat_to_queue;
+    FlowKindSupport vip_isolate;
+    FlowKindSupport source_drop;
+    FlowKindSupport vip_mark;
+    bool counts = false;  // a rule may have a COUNT action, and so be read
 };
 
 }  // namespace penstock::drivers
