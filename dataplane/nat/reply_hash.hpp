@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
+#include "dataplane/packet/flow_key.hpp"
 
 namespace penstock::nat {
 
@@ -31,5 +33,16 @@ struct ReplyHash {
     }
     bool operator==(const ReplyHash&) const = default;
 };
+
+// Entries of the largest table that is of use: several times those of any NIC known. Each costs a worker 16 bytes (reply_rules.hpp).
+inline constexpr uint32_t kReplyHashEntriesMax = 4'096;
+
+// Why SNAT ports cannot be chosen by this hash for that many workers, in words that follow "its RSS cannot be used: "; "" where they can.
+// Besides what is malformed: a worker must own SNAT ports towards every endpoint, and not less than half of an even share.
+[[nodiscard]] std::string obstacle_of(const ReplyHash& hash, uint32_t workers);
+
+// The worker that a packet with this tuple, as it is on the wire, is received by; of a hash without an obstacle that covers the packet.
+// Makes its tables anew at each call: workers ask a ReplyRule.
+[[nodiscard]] WorkerId worker_of(const ReplyHash& hash, const packet::FlowKey& as_received);
 
 }  // namespace penstock::nat
