@@ -52,8 +52,8 @@ struct FlowKindSupport {
     std::string reason;  // why not: what the driver said, or what is missing
 };
 
-// Which kinds of rule (flow_rule.hpp) a started NicPort validates. Asked by probe_flow_support() (flow_install.hpp), which installs
-// nothing.
+// Which kinds of rule (flow_rule.hpp) a started NicPort validates. Asked by probe_flow_support() (flow_install.hpp), which leaves
+// nothing behind.
 struct FlowSupport {
     FlowKindSupport snat_to_queue;
     FlowKindSupport vip_isolate;
