@@ -35,6 +35,8 @@ def choice_behind(target, penstock, proxy, world):
     ours, theirs = ({outcome.kind for outcome in outcomes} for outcomes in (penstock, proxy))
     if "undeclared port" in target.what and ours == {"silence"} and "open" not in theirs:
         return "closed-vip-port"
+    if target.what in world.closed_to_client and ours == {"silence"} and theirs == {"refused"}:
+        return "closed-source-without-endpoints"
     if target.what.split()[0] in world.with_affinity and len(penstock) == len(proxy) == 1 and ours == theirs == {"open"}:
         if {outcome.source for outcome in penstock} == {outcome.source for outcome in proxy}:
             return "affinity-draws"  # both keep their first draw

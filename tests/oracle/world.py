@@ -17,6 +17,7 @@ class World:
         self._pods = list(pod_addresses)
         self.services, self.slices, self.ingress = [], [], {}
         self.with_affinity = set()
+        self.closed_to_client = set()  # places, as a Target names them: the client is in none of their source ranges
         for number in range(10):
             self._add_service(number)
 
@@ -69,6 +70,8 @@ class World:
             self.ingress[name] = f"203.0.113.{100 + number}"
             if self._maybe(0.4):
                 spec["loadBalancerSourceRanges"] = draw.choice((["10.80.0.0/16"], ["192.0.2.0/24"], ["192.0.2.0/24", "10.80.0.0/14"]))
+                if spec["loadBalancerSourceRanges"] == ["192.0.2.0/24"]:
+                    self.closed_to_client.add(f"{name} LB IP")
         elif self._maybe(0.1):
             labels["service.kubernetes.io/service-proxy-name"] = "another"
         if self._version < (1, 22) and self._maybe(0.4) and spec.get("externalTrafficPolicy") != "Local":
