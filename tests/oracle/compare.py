@@ -37,9 +37,10 @@ def choice_behind(target, penstock, proxy, world):
         return "closed-vip-port"
     if target.what in world.closed_to_client and ours == {"silence"} and theirs == {"refused"}:
         return "closed-source-without-endpoints"
-    if target.what.split()[0] in world.with_affinity and len(penstock) == len(proxy) == 1 and ours == theirs == {"open"}:
+    affinity = world.with_affinity.get(target.what.split()[0], 0)
+    if 0 < len(penstock) <= affinity and 0 < len(proxy) <= affinity and ours == theirs == {"open"}:
         if {outcome.source for outcome in penstock} == {outcome.source for outcome in proxy}:
-            return "affinity-draws"  # both keep their first draw
+            return "affinity-draws"
     return None
 
 

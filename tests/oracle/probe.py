@@ -1,5 +1,9 @@
-"""What becomes of the first packet of a flow: many flows at once, through both gateways, each from a fresh port."""
+"""What becomes of the first packet of a flow: many flows at once, through both gateways, each from a port of its own. One that came back
+while UDP flows of it are remembered would meet them: from the same socket to the same endpoint through two frontends, the source is
+translated to tell them apart, by Penstock and by the kernel in ways of their own."""
 import dataclasses
+import errno
+import itertools
 import select
 import socket
 import time
@@ -26,6 +30,19 @@ class Outcome:
     source: str = ""    # "kept", "translated"
 
 
+_ports = itertools.cycle(range(20_000, 60_000))  # more than all worlds of a run take
+
+
+def _bind(client, source):
+    for port in itertools.islice(_ports, 1_000):
+        try:
+            return client.bind((source, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    raise RuntimeError("1,000 ports in a row are in use")
+
+
 def probe(network, source, targets, node_address):
     """{target: Outcome}, one flow for each."""
     waiting, outcomes = {}, {}
@@ -35,7 +52,7 @@ def probe(network, source, targets, node_address):
             kind = socket.SOCK_STREAM if target.protocol == "TCP" else socket.SOCK_DGRAM
             client = socket.socket(family_of(address), kind)
             client.setblocking(False)
-            client.bind((source, 0))
+            _bind(client, source)
             try:
                 client.connect((address, target.port))
                 if kind == socket.SOCK_DGRAM:

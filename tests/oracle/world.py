@@ -16,7 +16,9 @@ class World:
         self._namespace, self._version = namespace, version
         self._pods = list(pod_addresses)
         self.services, self.slices, self.ingress = [], [], {}
-        self.with_affinity = set()
+        # By Service, how many endpoints one client may meet: it keeps its first draw, unless it comes by a way in that must be answered on
+        # this node, and draws again there.
+        self.with_affinity = {}
         self.closed_to_client = set()  # places, as a Target names them: the client is in none of their source ranges
         for number in range(10):
             self._add_service(number)
@@ -64,7 +66,7 @@ class World:
             spec["internalTrafficPolicy"] = draw.choice(("Cluster", "Cluster", "Local"))
         if self._maybe(0.25):
             spec["sessionAffinity"] = "ClientIP"
-            self.with_affinity.add(name)
+            self.with_affinity[name] = 2 if spec.get("externalTrafficPolicy") == "Local" else 1
         labels = {}
         if kind == "LoadBalancer":
             self.ingress[name] = f"203.0.113.{100 + number}"
