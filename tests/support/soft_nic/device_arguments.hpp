@@ -1,0 +1,42 @@
+// The arguments of a software NIC (soft_nic.hpp lists them), taken apart and checked.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace penstock::test {
+
+// What a driver lets its owner do with something the NIC holds.
+enum class Access : uint8_t { Set, Fixed, Ignored, Hidden };
+
+enum class Spread : uint8_t { Rss, Random, Zero, Wander, Lies };
+
+struct DeviceArguments {
+    uint16_t queues = 16;
+    uint8_t key_bytes = 40;
+    Access key = Access::Set;
+    uint16_t reta = 128;
+    Access reta_access = Access::Set;
+    uint64_t rss_types = 0;  // RTE_ETH_RSS_*
+    bool rss_hash = true;
+    Spread spread = Spread::Rss;
+    uint64_t seed = 1;
+    uint32_t flow_rules = 1024;
+    uint64_t flow_items = 0;    // a bit for each RTE_FLOW_ITEM_TYPE_*, all below 64
+    uint64_t flow_actions = 0;  // a bit for each RTE_FLOW_ACTION_TYPE_*, likewise
+    bool whole_masks_only = false;
+    uint32_t flow_priorities = 1;
+    bool isolate = true;
+    bool checksum = true;
+    bool loopback = true;
+    bool interrupts = true;
+    uint16_t mtu_max = 9216;
+    std::optional<std::array<uint8_t, 6>> mac;
+};
+
+// Empty, with what is wrong in `error`, where `text` ("queues=4,reta=64") is none of it.
+[[nodiscard]] std::optional<DeviceArguments> parse_device_arguments(const std::string& text, std::string& error);
+
+}  // namespace penstock::test
