@@ -64,7 +64,7 @@ def obtain(name, deadline, build=True):
             raise NotToBeHad(f"{recipe.version} is not built; scripts/testbed/build-api-server {name} does that")
         began = time.monotonic()
         recipe.check()
-        with _locked(directory + ".lock", deadline):
+        with locked(directory + ".lock", deadline):
             if not _is_complete(directory):  # else the one before us built it
                 _build(recipe, directory, deadline)
         found = ApiServer(name, directory, f"built in {(time.monotonic() - began) / 60:.1f} minutes")
@@ -263,7 +263,7 @@ def _bounded(words, log, deadline, **how):
 
 
 @contextlib.contextmanager
-def _locked(path, deadline):
+def locked(path, deadline):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as lock:
         while True:

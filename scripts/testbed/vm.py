@@ -1,0 +1,217 @@
+"""A virtual machine by software emulation, with the network cards and the IOMMU that a test asks for.
+
+The host's root file system is the guest's, read-only, so the programs under test are those that were just built. What the guest leaves
+(/mnt/share) is a folder of the run. Commands go through vm_agent.py; cards are pulled by QEMU's monitor. QEMU runs inside a network namespace
+of the run, with the TAPs that face its cards, and is the run's to end.
+"""
+import dataclasses
+import json
+import os
+import re
+import select
+import socket
+import subprocess
+import sys
+import time
+
+from . import vm_image
+
+AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "vm_agent.py")
+SHARE = "/mnt/share"
+BOOT_PATIENCE_S = 90  # ten seconds on two idle cores
+COVERED = ("/tmp", "/run", "/var/tmp", "/mnt")  # by memory of the guest
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """A PCI network card. `tap` is the interface of the namespace that it is wired to."""
+    id: str
+    model: str  # of QEMU: e1000e, vmxnet3, virtio-net-pci
+    tap: str
+    slot: int   # on the root complex, of the card or of the root port that it is plugged into
+    queues: int = 1
+    options: str = ""
+    pulled: bool = False  # can be pulled out of the running machine
+
+    @property
+    def mac(self):
+        return f"52:54:00:00:00:{self.slot:02x}"
+
+    def words(self):
+        queues = f",queues={self.queues}" if self.queues > 1 else ""
+        options = f",{self.options}" if self.options else ""
+        bus = "pcie.0"
+        words = ["-netdev", f"tap,id=net-{self.id},ifname={self.tap},script=no,downscript=no,vhost=off{queues}"]
+        if self.pulled:
+            bus = f"port-{self.id}"
+            words += ["-device", f"pcie-root-port,id={bus},bus=pcie.0,addr={self.slot:#x},chassis={self.slot},slot={self.slot}"]
+        place = f"bus={bus}" + ("" if self.pulled else f",addr={self.slot:#x}")
+        return [*words, "-device", f"{self.model},id={self.id},netdev=net-{self.id},mac={self.mac},{place}{options}"]
+
+
+class GuestError(Exception):
+    pass
+
+
+class GuestProcess:
+    """What subprocess.Popen is for a process here."""
+
+    def __init__(self, machine, pid):
+        self._machine, self.pid = machine, pid
+
+    def poll(self):
+        return self._machine.ask("poll", pid=self.pid)["code"]
+
+    def signal(self, number):
+        self._machine.ask("signal", pid=self.pid, number=int(number))
+
+    def wait(self, timeout_s):
+        return self._machine.ask("wait", 5 + timeout_s, pid=self.pid, timeout_s=timeout_s)["code"]
+
+
+class Machine:
+    """Of one run. `start_inside(words, log)` starts a process inside the namespace with the TAPs."""
+
+    def __init__(self, run, image, cards=(), processors=2, memory_mb=1536, hugepages_mb=512, visible=()):
+        self._run, self._image, self.cards = run, image, tuple(cards)
+        self._processors, self._memory_mb, self._hugepages_mb = processors, memory_mb, hugepages_mb
+        # Folders of the host whose place the guest covers with memory of its own.
+        self._visible = [path for path in {os.path.dirname(AGENT), *visible} if path.startswith(tuple(f"{place}/" for place in COVERED))]
+        self.share = run.file("share")
+        os.mkdir(self.share)
+        self._channel = self._monitor = self._qemu = None
+        self._pending, self._asked = {"_channel": b"", "_monitor": b""}, 0
+
+    def words(self):
+        iommu = "intel-iommu,intremap=on,device-iotlb=on"
+        arguments = ["console=ttyS0", "quiet", "panic=-1", "intel_iommu=on", f"hugepages={self._hugepages_mb // 2}",
+                     f"penstock.python={sys.executable}", f"penstock.agent={AGENT}", *(f"penstock.bind={path}" for path in self._visible)]
+        words = ["nice", "-n", "5", vm_image.QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+                 # Emulation everywhere, so that a run is the same where there is KVM.
+                 "-machine", "q35,kernel-irqchip=split", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(self._processors),
+                 "-m", str(self._memory_mb), "-device", iommu, "-kernel", self._image.kernel, "-initrd", self._image.initramfs,
+                 "-append", " ".join(arguments), "-serial", f"file:{self._run.file('console.log')}",
+                 "-virtfs", "local,path=/,mount_tag=hostroot,security_model=none,readonly=on,multidevs=remap",
+                 "-virtfs", f"local,path={self.share},mount_tag=share,security_model=none",
+                 "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={self._run.file('agent.sock')}",
+                 "-device", "virtserialport,chardev=agent,name=penstock", "-qmp", f"unix:{self._run.file('monitor.sock')}"]
+        for card in self.cards:
+            words += card.words()
+        return words
+
+    def start(self, start_inside):
+        """Returns once the guest takes commands."""
+        listeners = {name: _listener(self._run.file(f"{name}.sock")) for name in ("agent", "monitor")}
+        began = time.monotonic()
+        try:
+            self._qemu = start_inside(self.words(), "qemu.log")
+            self._monitor = self._accepted(listeners["monitor"], began)
+            self._channel = self._accepted(listeners["agent"], began)
+        finally:
+            for listener in listeners.values():
+                listener.close()
+        self._line("_monitor", began + BOOT_PATIENCE_S)  # QEMU's greeting
+        self.monitor("qmp_capabilities")
+        self._line("_channel", began + BOOT_PATIENCE_S)  # the agent's
+        return time.monotonic() - began
+
+    # Commands in the guest.
+
+    def run(self, *words, timeout_s=30, stdin=None):
+        """subprocess.CompletedProcess of words in the guest."""
+        answer = self.ask("run", 10 + timeout_s, words=list(words), timeout_s=timeout_s, stdin=stdin)
+        return subprocess.CompletedProcess(words, answer["code"], answer["out"], answer["err"])
+
+    def command(self, *words, timeout_s=30, stdin=None):
+        """What it wrote; raises where it fails."""
+        done = self.run(*words, timeout_s=timeout_s, stdin=stdin)
+        if done.returncode != 0:
+            raise GuestError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def spawn(self, words, log):
+        """A process that goes on; what it writes is in the share."""
+        return GuestProcess(self, self.ask("start", words=list(words), log=os.path.join(SHARE, log))["pid"])
+
+    def write(self, path, text, replace=False):
+        self.ask("write", path=path, text=text, replace=replace)
+
+    def read(self, path):
+        return self.ask("read", path=path)["text"]
+
+    def give_to_vfio(self, card):
+        """The card leaves its kernel driver, if it has one, and becomes one that DPDK can open."""
+        address = self.address_of(card)
+        device = f"/sys/bus/pci/devices/{address}"
+        self.write(f"{device}/driver_override", "vfio-pci")
+        if self.run("test", "-e", f"{device}/driver").returncode == 0:
+            self.write(f"{device}/driver/unbind", address)
+        self.write("/sys/bus/pci/drivers_probe", address)
+        if not self.run("readlink", f"{device}/driver").stdout.strip().endswith("/vfio-pci"):
+            raise GuestError(f"{address} was not taken by vfio-pci")
+
+    def address_of(self, card):
+        """As the guest's kernel names it. A root port's bus has the number that the firmware gave it."""
+        address = f"0000:00:{card.slot:02x}.0"
+        if not card.pulled:
+            return address
+        listed = self.command("ls", f"/sys/bus/pci/devices/{address}").split()
+        return next(name for name in listed if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", name))
+
+    def ask(self, do, patience_s=30, **arguments):
+        self._asked += 1
+        self._channel.sendall(json.dumps({"id": self._asked, "do": do, **arguments}).encode() + b"\n")
+        deadline = time.monotonic() + patience_s
+        while (answer := self._line("_channel", deadline))["id"] != self._asked:
+            pass  # of a question whose asker was interrupted
+        if "error" in answer:
+            raise GuestError(answer["error"])
+        return answer
+
+    # QEMU's own side.
+
+    def monitor(self, command, patience_s=30, **arguments):
+        self._monitor.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+        deadline = time.monotonic() + patience_s
+        while True:
+            answer = self._line("_monitor", deadline)
+            if "error" in answer:
+                raise GuestError(f"{command}: {answer['error'].get('desc')}")
+            if "return" in answer:
+                return answer["return"]  # what lies between are events
+
+    def end(self):
+        """QEMU is ended by its number. Nothing in the guest is worth waiting for."""
+        for channel in (self._channel, self._monitor):
+            if channel:
+                channel.close()
+        if self._qemu and self._qemu.poll() is None:
+            self._qemu.kill()
+            self._qemu.wait(10)
+
+    def _accepted(self, listener, began):
+        while not select.select([listener], [], [], 0.2)[0]:
+            self._must_be_alive(began + BOOT_PATIENCE_S, "QEMU's start")
+        return listener.accept()[0]
+
+    def _line(self, name, deadline):
+        channel = getattr(self, name)
+        while b"\n" not in self._pending[name]:
+            self._must_be_alive(deadline, "an answer of the virtual machine")
+            if select.select([channel], [], [], 0.2)[0]:
+                self._pending[name] += channel.recv(1 << 20)
+        line, self._pending[name] = self._pending[name].split(b"\n", 1)
+        return json.loads(line)
+
+    def _must_be_alive(self, deadline, what):
+        if self._qemu.poll() is not None:
+            raise GuestError(f"waiting for {what}: QEMU ended with {self._qemu.returncode}")
+        if time.monotonic() > deadline:
+            raise GuestError(f"not in time: {what}")
+
+
+def _listener(path):
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(1)
+    return listener
