@@ -1,0 +1,58 @@
+"""penstockd on real PCI drivers, VFIO, an IOMMU and real rte_flow rules, in a virtual machine by software emulation.
+
+run.py --build DIR [--filter REGEX] [--counts FILE] [--list]
+
+Each case has a machine, a network and a gateway of its own. Case names end in the requirements that they stand for.
+"""
+import os
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [HERE, os.path.join(ROOT, "tests"), os.path.join(ROOT, "tests/e2e"), os.path.join(ROOT, "scripts")]
+
+import runner  # noqa: E402
+from fixture import all_cases  # noqa: E402
+from testbed import vm_image  # noqa: E402
+from testbed.api_servers import NotToBeHad  # noqa: E402
+from vm_bed import VmLab  # noqa: E402
+
+import card_cases  # noqa: E402,F401
+
+CASE_TIMEOUT_S = 240  # five times what a case takes on two idle cores
+IMAGE_PATIENCE_S = 300
+
+
+def main():
+    options = runner.parser().parse_args()
+    suite = runner.Runner(options, CASE_TIMEOUT_S)
+    chosen = [case for case in all_cases() if suite.chooses(case.name)]
+    if options.list:
+        print("\n".join(case.name for case in chosen))
+        return 0
+    if not chosen:
+        return suite.end()
+    began = time.monotonic()
+    try:
+        image = image_to_boot(began + IMAGE_PATIENCE_S)
+    except NotToBeHad as why:
+        suite.tell("SKIP", "virtual machine", began, str(why))
+        return suite.end()
+    print(f"kernel {image.version}, ready after {time.monotonic() - began:.0f} s", flush=True)
+    suite.begin()
+    for case in chosen:
+        suite.run(case.name, case.function, lambda case=case: VmLab(suite.build, case.variant, image))
+    return suite.end()
+
+
+def image_to_boot(deadline):
+    if os.geteuid() != 0:
+        raise NotToBeHad("network namespaces need root")
+    if not os.path.exists("/dev/net/tun"):
+        raise NotToBeHad("no /dev/net/tun")
+    return vm_image.obtain(deadline)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
