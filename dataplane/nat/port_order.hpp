@@ -10,7 +10,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "dataplane/nat/reply_owner.hpp"
+#include "dataplane/nat/port_blocks.hpp"
 
 namespace penstock::nat {
 

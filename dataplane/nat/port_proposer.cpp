@@ -26,6 +26,9 @@ constexpr uint32_t kMapFromMin = 16;
 // it; the others keep pools from taking it from each other.
 constexpr uint32_t kSpareMaps = 8;
 
+// Up to so many workers may share the blocks before a pool keeps a map with fewer live ports than it has words: 64 / 8 is an eighth.
+constexpr uint32_t kSharersOfWholeMap = 8;
+
 constexpr uint64_t bit(uint32_t n) noexcept {
     return 1ULL << (n % 64);
 }
@@ -34,10 +37,12 @@ constexpr uint64_t bit(uint32_t n) noexcept {
 
 // How many of each there are, in the order in which they lie in the memory.
 struct PortProposer::Layout {
-    Layout(uint32_t connections, uint32_t blocks) noexcept
+    // `sharers`: among how many workers the ports of a block are divided. Of many, a map has fewer ports to tell of and is worth it sooner:
+    // from an eighth of them live.
+    Layout(uint32_t connections, uint32_t blocks, uint32_t sharers) noexcept
         : sets((std::max(connections / kConnectionsPerPool, kPoolsMin) + kPoolsPerSet - 1) / kPoolsPerSet),
           pools(sets * kPoolsPerSet + 1),
-          map_from(std::max(blocks, kMapFromMin)),
+          map_from(std::max(blocks * kSharersOfWholeMap / std::max(sharers, kSharersOfWholeMap), kMapFromMin)),
           maps(connections / map_from + kSpareMaps),
           full_words((blocks + 63) / 64),
           map_stride(sizeof(PortMap) + (2 * full_words + blocks) * sizeof(uint64_t)) {}
@@ -47,24 +52,27 @@ struct PortProposer::Layout {
     size_t maps, full_words, map_stride;
 };
 
-size_t PortProposer::memory_needed(uint32_t connections, PortRange range, uint32_t workers) noexcept {
+size_t PortProposer::memory_needed(uint32_t connections, PortRange range, uint32_t workers, const ReplyRules* rules) noexcept {
     if (connections == 0 || connections > kConnectionsMax) {
         return 0;
     }
+    if (rules != nullptr && !rules->empty()) {
+        return Layout(connections, PortShare(range, {0}, 1).blocks(), workers).bytes();
+    }
     size_t most = 0;
     for (uint32_t worker = 0; worker < workers; ++worker) {
-        most = std::max(most, Layout(connections, PortShare(range, {static_cast<uint8_t>(worker)}, workers).blocks()).bytes());
+        most = std::max(most, Layout(connections, PortShare(range, {static_cast<uint8_t>(worker)}, workers).blocks(), 1).bytes());
     }
     return most;
 }
 
 Result<PortProposer> PortProposer::create(std::span<std::byte> memory, uint32_t connections, PortRange range, WorkerId self,
-                                          uint32_t workers, const HashKey& secret) {
+                                          uint32_t workers, const HashKey& secret, const ReplyRules* rules) {
     if (workers == 0 || workers > limits::kWorkersMax || self.value >= workers) {
         return fail(Errc::InvalidArgument,
                     "SNAT ports: there is no worker " + std::to_string(self.value) + " of " + std::to_string(workers));
     }
-    const size_t needed = memory_needed(connections, range, workers);
+    const size_t needed = memory_needed(connections, range, workers, rules);
     if (needed == 0) {
         return fail(Errc::InvalidArgument,
                     "SNAT ports: " + std::to_string(connections) + " connections is not between 1 and " + std::to_string(kConnectionsMax));
@@ -73,11 +81,15 @@ Result<PortProposer> PortProposer::create(std::span<std::byte> memory, uint32_t 
         return fail(Errc::InvalidArgument, "SNAT ports: " + std::to_string(connections) + " connections need " + std::to_string(needed) +
                                                " bytes from the start of a cache line");
     }
-    const PortShare share(range, self, workers);
-    const Layout layout(connections, share.blocks());
+    const bool by_hash = rules != nullptr && !rules->empty();
+    const PortShare share = by_hash ? PortShare(range, {0}, 1) : PortShare(range, self, workers);
+    const Layout layout(connections, share.blocks(), by_hash ? workers : 1);
     // Also touches every page of it, so that no worker faults later.
     std::memset(memory.data(), 0, layout.bytes());
     PortProposer proposer(share, secret);
+    proposer.rules_ = by_hash ? rules : nullptr;
+    proposer.self_ = self;
+    proposer.workers_ = workers;
     proposer.sets_ = {reinterpret_cast<PoolTags*>(memory.data()), layout.sets};
     proposer.pools_ = {reinterpret_cast<Pool*>(memory.data() + layout.sets * sizeof(PoolTags)), layout.pools};
     proposer.maps_ = memory.data() + layout.sets * sizeof(PoolTags) + layout.pools * sizeof(Pool);
@@ -191,6 +203,26 @@ bool PortProposer::move_on(Pool& pool) const noexcept {
     pool.pass(next - pool.turn);
     enter(pool, next % share_.blocks(), 0);
     return true;
+}
+
+OwnPorts PortProposer::own_among_all(const PoolKey& key, NicPortId reply_egress) const noexcept {
+    const ReplyRule* rule = rules_->of_replies(reply_egress, key.snat.family(), key.protocol);
+    if (rule == nullptr) {
+        return {self_, workers_};
+    }
+    return rule->own_ports(self_, {.source = key.endpoint,
+                                   .destination = key.snat,
+                                   .source_port = key.endpoint_port,
+                                   .destination_port = 0,
+                                   .protocol = key.protocol});
+}
+
+// propose_in_block() where the next place's port is not to be had: another's, as most are where ports are chosen by hash, or taken.
+PENSTOCK_NOINLINE L4Port PortProposer::propose_later_in_block(Pool& pool, uint32_t rules_version) const noexcept {
+    if (pool.version != rules_version || pool.usable == 0) {
+        return 0;
+    }
+    return next_in_block(pool, pool.usable & ~(pool.map == Pool::kNoMap ? 0 : taken_of(pool)[pool.block]));
 }
 
 // The candidate that comes next in the order of the cursor's block, or 0; the cursor ends behind it, or behind the block.

@@ -7,14 +7,17 @@
 //                          map: 1 bit a port known to be taken, 2 bits a block known to be full;
 //                               only from as many live ports as it has words
 //
-// Order. A pool goes round this worker's blocks of 64 ports, and through the ports of a block, in an order drawn from its keyed hash
+// Whose ports. Where no NicPort's RSS can be foretold, whole blocks of 64 are the worker's, and only those are counted (PortShare). Else
+// all blocks are, and of each the ports whose replies come home to the worker (PortRules.own): with n workers one in n, more or less.
+//
+// Order. A pool goes round the blocks, and through the ports of a block, in an order drawn from its keyed hash
 // (port_order.hpp), beginning at a random place (RFC 6056). A freed port rests until the cursor has gone round, while the endpoint may
 // still hold it in TIME-WAIT. A pool without live ports keeps its cursor until its line is wanted for another key.
 //
 // Refusals. Each is a live port that the cursor has met, so a round meets no more of them than are live: below 1/64 of the proposals
-// without a map, and with one each port once. Ports that were taken in a row and stayed lie in a row when the cursor returns, therefore it
-// jumps once it has met kRefusalsInRow of them: fewer than 1/64 of the ports are taken, and 16 jumps to random places in growing windows
-// all fail with a probability below 2^-70. Then the pool gets a map all the same.
+// without a map (1/8 where ports are chosen by hash), and with one each port once. Ports that were taken in a row and stayed lie in a row
+// when the cursor returns, therefore it jumps once it has met kRefusalsInRow of them: fewer than 1/64 of the ports are taken, and 16 jumps
+// to random places in growing windows all fail with a probability below 2^-70 (2^-25 by hash). Then the pool gets a map all the same.
 //
 // Exhaustion is exact: it is said only where no port is usable, or where a map shows every usable port as taken. A port that was marked
 // for another's connection (one of the shared pool) is found again by looking at one block anew each time the pool seems exhausted.
@@ -51,10 +54,12 @@ inline constexpr PoolNumber kShared{0xffff'fffe};
 class PortProposer {
  public:
     // Bytes for at most `connections` bound ports of the worker with the largest share; 0 where connections is 0 or beyond 2^28 + 1.
-    [[nodiscard]] static size_t memory_needed(uint32_t connections, PortRange range, uint32_t workers) noexcept;
-    // Clears `memory`, which must outlive the proposer and begin on a cache line. Every PortRules.range later lies within `range`.
+    [[nodiscard]] static size_t memory_needed(uint32_t connections, PortRange range, uint32_t workers,
+                                              const ReplyRules* rules = nullptr) noexcept;
+    // Clears `memory`, which must outlive the proposer and begin on a cache line. Every PortRules.range later lies within `range`. `rules`
+    // are borrowed; null or empty: ports belong to workers in blocks.
     static Result<PortProposer> create(std::span<std::byte> memory, uint32_t connections, PortRange range, WorkerId self, uint32_t workers,
-                                       const HashKey& secret);
+                                       const HashKey& secret, const ReplyRules* rules = nullptr);
 
     PortProposer(PortProposer&&) noexcept = default;
     PortProposer& operator=(PortProposer&&) noexcept = default;
@@ -74,12 +79,16 @@ class PortProposer {
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE PoolNumber open(const PoolKey& key, uint64_t hash, PoolNumber probably = {}) noexcept {
         return probably.is_set() && pools_[probably.value].is_of(key) ? probably : find_or_open(key, hash);
     }
+    // For PortRules.own: the ports towards key.endpoint whose replies this worker receives. `reply_egress`: SnatAddresses::reply_egress().
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE OwnPorts own_ports(const PoolKey& key, NicPortId reply_egress) const noexcept {
+        return rules_ == nullptr ? OwnPorts() : own_among_all(key, reply_egress);
+    }
     // A port to try, and moves the cursor behind it. Empty: exhausted under these rules.
     [[nodiscard]] std::optional<L4Port> propose(PoolNumber number, const PortRules& rules) noexcept {
         const L4Port port = propose_in_block(number, rules.version);
         return port != 0 ? port : propose_next(number, rules);
     }
-    // The same where the last proposal was of the same rules and its block's next port is free, as is nearly always so. 0: ask propose().
+    // The same where the last proposal was of the same rules and its block has a free port left, as is nearly always so. 0: ask propose().
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE L4Port propose_in_block(PoolNumber number, uint32_t rules_version) noexcept;
     // What became of a proposal: the connection is in the table, or the table said that the tuple is taken. A proposal may also be dropped
     // without a word. At most `connections` are bound at once.
@@ -126,6 +135,8 @@ class PortProposer {
     void jump(Pool& pool) noexcept;
     [[nodiscard]] bool move_on(Pool& pool) const noexcept;
     [[nodiscard]] L4Port next_in_block(Pool& pool, uint64_t candidates) const noexcept;
+    [[nodiscard]] L4Port propose_later_in_block(Pool& pool, uint32_t rules_version) const noexcept;
+    [[nodiscard]] OwnPorts own_among_all(const PoolKey& key, NicPortId reply_egress) const noexcept;
     [[nodiscard]] std::optional<L4Port> propose_next(PoolNumber number, const PortRules& rules) noexcept;
     [[nodiscard]] bool look_anew(Pool& pool, const PortRules& rules) noexcept;
 
@@ -144,7 +155,10 @@ class PortProposer {
     void leave_line(uint32_t map) noexcept;
     [[nodiscard]] uint64_t random() noexcept { return mix_.of(++draws_, ~0ULL); }
 
-    PortShare share_;
+    PortShare share_;  // where ports are chosen by hash, all blocks
+    const ReplyRules* rules_ = nullptr;
+    WorkerId self_{0};
+    uint32_t workers_ = 1;
     BlockOrder order_;
     KeyedMix mix_;
     std::span<PoolTags> sets_;
@@ -189,7 +203,7 @@ PENSTOCK_ALWAYS_INLINE L4Port PortProposer::propose_in_block(PoolNumber number, 
     const uint64_t taken = pool.map == Pool::kNoMap ? 0 : taken_of(pool)[pool.block];
     const uint32_t port = PortOrder(pool.order).port_at(pool.place);
     if (((pool.usable & ~taken) >> port & 1) == 0 || pool.version != rules_version || pool.place == kPortsPerBlock) [[unlikely]] {
-        return 0;
+        return propose_later_in_block(pool, rules_version);
     }
     ++pool.place;
     return static_cast<L4Port>(share_.block_at(pool.block) * kPortsPerBlock + port);

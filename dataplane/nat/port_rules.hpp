@@ -6,7 +6,8 @@
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
-#include "dataplane/nat/reply_owner.hpp"
+#include "dataplane/nat/port_blocks.hpp"
+#include "dataplane/nat/reply_rules.hpp"
 #include "dataplane/nat/snat_config.hpp"
 
 namespace penstock::nat {
@@ -27,6 +28,7 @@ struct PortRules {
     PortRange excluded{.first = 1, .last = 0};  // the host's ephemeral ports where the address is shared; empty where first > last
     // 65,536 bits, port p being bit p % 64 of word p / 64: NodePorts that Services declare. Null: none.
     const uint64_t* node_port_bits = nullptr;
+    OwnPorts own;  // PortProposer::own_ports()
     // Any number that changes whenever the above does, as the snapshot's generation; a pool that has marked blocks as full looks again.
     uint32_t version = 0;
 
@@ -37,11 +39,11 @@ struct PortRules {
         // Nearly every block lies whole within the range and outside what is excluded. Port 0 is in the block that begins with it.
         const bool is_whole = first != 0 && first >= range.first && last <= range.last && (first > excluded.last || last < excluded.first);
         const uint64_t node_ports = node_port_bits != nullptr ? node_port_bits[block] : 0;
-        return (is_whole ? ~0ULL : usable_in_part(block)) & ~node_ports;
+        return (is_whole ? ~0ULL : usable_in_part(block)) & ~node_ports & own.in_block(block);
     }
 
  private:
-    [[nodiscard]] uint64_t usable_in_part(uint32_t block) const noexcept;  // NodePorts apart
+    [[nodiscard]] uint64_t usable_in_part(uint32_t block) const noexcept;  // NodePorts and others' ports apart
 };
 
 }  // namespace penstock::nat

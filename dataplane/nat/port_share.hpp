@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "dataplane/base/ids.hpp"
-#include "dataplane/nat/reply_owner.hpp"
+#include "dataplane/nat/port_blocks.hpp"
 #include "dataplane/nat/snat_config.hpp"
 
 namespace penstock::nat {

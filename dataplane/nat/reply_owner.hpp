@@ -9,21 +9,29 @@
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
+#include "dataplane/nat/port_blocks.hpp"
+#include "dataplane/nat/reply_rules.hpp"
 #include "dataplane/packet/flow_key.hpp"
 
 namespace penstock::nat {
-
-// SNAT ports belong to workers in blocks of 64: one word of bits in a pool and in its map, and with a power of two of workers one masked
-// rte_flow rule a worker (bits 6.. of the port name the owner). Blocks go round, so that any range of ports is shared evenly.
-inline constexpr uint32_t kPortsPerBlock = 64;
-inline constexpr uint32_t kPortBlocks = 65'536 / kPortsPerBlock;
 
 struct ReplyOwner {
     uint32_t workers = 1;
     HashKey secret;  // keyed, or an attacker could aim all his flows at one worker
     KeyedMix mix = KeyedMix(secret);
+    const ReplyRules* rules = nullptr;  // of the NicPorts' RSS; null: none can be foretold. Outlives whoever asks
 
-    // A reply to a SNAT port: the worker whose pool the port came from.
+    // The rule for replies to a SNAT address with that SnatAddress::egress; null: of_snat_port() is.
+    [[nodiscard]] const ReplyRule* rule_of_replies(NicPortId egress, IpFamily family, Protocol protocol) const noexcept {
+        return rules == nullptr ? nullptr : rules->of_replies(egress, family, protocol);
+    }
+    // A reply to such an address, with its tuple as received: the worker whose pool the port came from.
+    [[nodiscard]] WorkerId of_snat_reply(NicPortId egress, const packet::FlowKey& reply) const noexcept {
+        const ReplyRule* rule = rule_of_replies(egress, reply.source.family(), reply.protocol);
+        return rule == nullptr ? of_snat_port(reply.destination_port) : rule->worker_of(reply);
+    }
+
+    // Where no rule covers a reply, SNAT ports belong to workers in blocks. Blocks go round, so that any range of ports is shared evenly.
     [[nodiscard]] constexpr WorkerId of_snat_port(L4Port port) const noexcept {
         return {static_cast<uint8_t>((port / kPortsPerBlock) % workers)};
     }

@@ -46,6 +46,8 @@ class SnatAddresses {
             return;
         }
         const SnatAddressSet self = SnatAddressSet{1} << list_.size();
+        const SnatAddress* same = find(address.address);
+        reply_egress_.push_back(same == nullptr ? address.egress : same->egress);
         list_.push_back(address);
         for (uint8_t egress = 0; egress <= limits::kNicPortsMax; ++egress) {
             if (!address.egress.is_set() || address.egress.value == egress) {
@@ -58,6 +60,18 @@ class SnatAddresses {
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE SnatAddressSet fitting(const IpAddr& endpoint, NicPortId egress) const noexcept {
         return fitting_[is_v6(endpoint)][row_of(egress)];
     }
+
+    // The first with that address, or null.
+    [[nodiscard]] const SnatAddress* find(const IpAddr& address) const noexcept {
+        for (const SnatAddress& candidate : list_) {
+            if (candidate.address == address) {
+                return &candidate;
+            }
+        }
+        return nullptr;
+    }
+    // The egress whose RSS says who owns a reply to number `number`: that of the first with the same address, which is all a reply shows.
+    [[nodiscard]] NicPortId reply_egress(size_t number) const noexcept { return reply_egress_[number]; }
 
     [[nodiscard]] const SnatAddress& operator[](size_t number) const noexcept { return list_[number]; }
     [[nodiscard]] size_t size() const noexcept { return list_.size(); }
@@ -79,6 +93,7 @@ class SnatAddresses {
     }
 
     std::vector<SnatAddress> list_;
+    std::vector<NicPortId> reply_egress_;
     std::array<std::array<SnatAddressSet, limits::kNicPortsMax + 1>, 2> fitting_{};
 };
 

@@ -2,13 +2,19 @@
 
 namespace penstock::nat {
 
+PortRules SourceSearch::rules_of_address(const PortProposer& ports) const noexcept {
+    PortRules rules = rules_for(*config_, config_->addresses[source_.index], host_);
+    rules.own = ports.own_ports(key_, config_->addresses.reply_egress(source_.index));
+    return rules;
+}
+
 const Source* SourceSearch::prefer(PortProposer& ports, const IpAddr& address, L4Port port) noexcept {
     for (uint32_t turn = 0; turn < addresses(); ++turn) {
         if (turn != turn_) {
             turn_to(turn, ports);
         }
         const SnatAddress& snat = config_->addresses[source_.index];
-        if (snat.address == address && (rules_for(*config_, snat, host_).usable(port / kPortsPerBlock) >> port % kPortsPerBlock & 1) != 0) {
+        if (snat.address == address && (rules_of_address(ports).usable(port / kPortsPerBlock) >> port % kPortsPerBlock & 1) != 0) {
             source_.pool = ports.open(key_, hash_, pool_probably_);
             source_.port = port;
             is_preferred_ = true;
@@ -33,7 +39,7 @@ const Source* SourceSearch::after_refusal(PortProposer& ports) noexcept {
 
 const Source* SourceSearch::next(PortProposer& ports) noexcept {
     for (;;) {
-        const PortRules rules = rules_for(*config_, config_->addresses[source_.index], host_);
+        const PortRules rules = rules_of_address(ports);
         if (const std::optional<L4Port> port = ports.propose(source_.pool, rules)) {
             source_.port = *port;
             return &source_;

@@ -82,6 +82,8 @@ class SourceSearch {
         hash_ = ports.hash(key_);
         ports.prefetch(hash_);
     }
+    // Of the address that is being tried.
+    [[nodiscard]] PortRules rules_of_address(const PortProposer& ports) const noexcept;
     // A port of the address whose pool is open, or of those behind it.
     [[nodiscard]] const Source* next(PortProposer& ports) noexcept;
     [[nodiscard]] uint32_t addresses() const noexcept { return static_cast<uint32_t>(std::popcount(fitting_)); }

@@ -2,20 +2,32 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "dataplane/nat/port_proposer.hpp"
+#include "dataplane/nat/reply_owner.hpp"
 #include "tests/support/aligned_memory.hpp"
 #include "tests/support/prng.hpp"
+#include "tests/support/reply_hashes.hpp"
 
 namespace penstock::nat {
 namespace {
 
+// Every third is of UDP; those from 2^24 on are of IPv6.
 PoolKey key_of(uint32_t endpoint) {
+    const auto byte = [&](uint32_t n) { return static_cast<uint8_t>(endpoint >> 8 * n); };
+    if (endpoint >= 1U << 24) {
+        return {.snat = IpAddr::v6({0xfd, 0, 0, 0, 0, 0, 0, 1}),
+                .endpoint = IpAddr::v6({0xfd, 0, 0, 0, byte(3), byte(2), byte(1), byte(0), 0, 0, 0, 0, 0, 0, 0, 7}),
+                .endpoint_port = 9376,
+                .protocol = endpoint % 3 == 0 ? Protocol::Udp : Protocol::Tcp};
+    }
     return {.snat = IpAddr::v4(192, 0, 2, static_cast<uint8_t>(1 + endpoint % 2)),
             .endpoint =
                 IpAddr::v4(10, static_cast<uint8_t>(endpoint >> 16), static_cast<uint8_t>(endpoint >> 8), static_cast<uint8_t>(endpoint)),
@@ -32,12 +44,14 @@ struct Bound {
 // A worker whose table is a set; each new connection is served as the packet path does it.
 struct Worker {
     static constexpr PortRange kAll{0, 65'535};
-    Worker(uint32_t connections, uint8_t self, uint32_t workers, const HashKey& secret, PortRange range = kAll)
-        : memory(PortProposer::memory_needed(connections, range, workers)),
-          ports(std::move(*PortProposer::create(memory.span(), connections, range, {self}, workers, secret))) {}
+    Worker(uint32_t connections, uint8_t self, uint32_t workers, const HashKey& secret, PortRange range = kAll,
+           const ReplyRules* hashes = nullptr)
+        : memory(PortProposer::memory_needed(connections, range, workers, hashes)),
+          ports(std::move(*PortProposer::create(memory.span(), connections, range, {self}, workers, secret, hashes))) {}
 
-    std::optional<Bound> take(uint32_t endpoint, const PortRules& rules) {
+    std::optional<Bound> take(uint32_t endpoint, PortRules rules) {
         const PoolKey key = key_of(endpoint);
+        rules.own = ports.own_ports(key, {});
         const PoolNumber pool = ports.open(key, ports.hash(key));
         refusals = 0;
         while (const auto port = ports.propose(pool, rules)) {
@@ -72,10 +86,51 @@ bool allowed(const PortRules& rules, uint32_t port) {
     return port != 0 && port >= rules.range.first && port <= rules.range.last && !is_excluded && !is_node_port;
 }
 
-std::set<L4Port> share_of(const PortRules& rules, const ReplyOwner& owner, uint8_t worker) {
+// Of an endpoint's replies, who owns what is addressed to that port: by blocks, or by a hash for those that it covers.
+struct Owners {
+    uint32_t workers = 1;
+    std::optional<ReplyHash> hash = {};
+    ReplyRules rules = {};
+    std::optional<Toeplitz> toeplitz = {};
+
+    static Owners by_hash(ReplyHash hash, uint32_t workers) {
+        Owners owners{.workers = workers, .hash = std::move(hash)};
+        const PortReplyHash of_port{{0}, &*owners.hash};
+        owners.rules = std::move(*ReplyRules::create({&of_port, 1}, workers));
+        owners.toeplitz = Toeplitz(owners.hash->key);
+        return owners;
+    }
+    [[nodiscard]] uint8_t of(uint32_t endpoint, L4Port port) const {
+        const PoolKey key = key_of(endpoint);
+        if (!hash || !hash->covers(key.snat.family(), key.protocol)) {
+            return ReplyOwner{.workers = workers}.of_snat_port(port).value;
+        }
+        const packet::FlowKey reply{key.endpoint, key.snat, key.endpoint_port, port, key.protocol};
+        return hash->worker_of[toeplitz->of(reply) % hash->worker_of.size()].value;
+    }
+    [[nodiscard]] const ReplyRules* hashes() const { return hash ? &rules : nullptr; }
+};
+
+// A hash that covers TCP alone, so that UDP shows the blocks beside it. Drawn again until it has no obstacle.
+ReplyHash random_hash(test::Prng& prng, uint32_t workers) {
+    ReplyHash hash{.tcp4 = true, .tcp6 = true};
+    do {
+        hash.key = prng.bytes(prng.one_in(2) ? 40 : 52);
+        hash.worker_of.resize(std::max<uint64_t>(std::bit_ceil(2 * workers), 64ULL << prng.below(5)));
+        for (size_t entry = 0; entry < hash.worker_of.size(); ++entry) {
+            hash.worker_of[entry] = {static_cast<uint8_t>(entry % workers)};
+        }
+        for (size_t entry = hash.worker_of.size(); entry > 1; --entry) {
+            std::swap(hash.worker_of[entry - 1], hash.worker_of[prng.below(entry)]);
+        }
+    } while (!obstacle_of(hash, workers).empty());
+    return hash;
+}
+
+std::set<L4Port> share_of(const PortRules& rules, const Owners& owners, uint32_t endpoint, uint8_t worker) {
     std::set<L4Port> ports;
     for (uint32_t port = 0; port < 65'536; ++port) {
-        if (allowed(rules, port) && owner.of_snat_port(static_cast<L4Port>(port)).value == worker) {
+        if (allowed(rules, port) && owners.of(endpoint, static_cast<L4Port>(port)) == worker) {
             ports.insert(static_cast<L4Port>(port));
         }
     }
@@ -115,51 +170,60 @@ TEST(PortProposerProperty, WorkersShareEveryUsablePortExactly_NAT002) {
         {"nothing but zero", {0, 0}, {.range = {0, 0}}, 0},
         {"from zero", {0, 65'535}, {.range = {0, 65'535}}, 65'535},
     };
+    const auto check = [&](const auto& c, const Owners& owners, uint32_t endpoint) {
+        const uint32_t workers = owners.workers;
+        SCOPED_TRACE(std::string(c.name) + ", workers " + std::to_string(workers) + ", endpoint " + std::to_string(endpoint) +
+                     (owners.hash ? ", by hash with " + std::to_string(owners.hash->worker_of.size()) + " entries" : ""));
+        size_t total = 0;
+        for (uint8_t self = 0; self < workers; ++self) {
+            Worker worker(65'536, self, workers, drawn(prng), c.range, owners.hashes());
+            std::set<L4Port> taken;
+            std::vector<Bound> all;
+            while (const auto bound = worker.take(endpoint, c.rules)) {
+                taken.insert(bound->port);
+                all.push_back(*bound);
+            }
+            ASSERT_EQ(taken, share_of(c.rules, owners, endpoint, self));
+            // Exhausted again, and not for long: a freed one is found among them all.
+            ASSERT_FALSE(worker.take(endpoint, c.rules));
+            if (!all.empty()) {
+                worker.give_back(all[all.size() / 2]);
+                const auto found = worker.take(endpoint, c.rules);
+                ASSERT_TRUE(found && found->port == all[all.size() / 2].port);
+            }
+            total += taken.size();
+            for (const Bound& bound : all) {
+                worker.give_back(bound);
+            }
+            EXPECT_EQ(worker.ports.usage(), (PortProposer::Usage{0, 0, 0}));
+        }
+        if (c.ports != 0) {
+            EXPECT_EQ(total, c.ports);
+        }
+    };
     for (const auto& c : cases) {
         for (const uint32_t workers : {1u, 2u, 3u, 64u}) {
-            SCOPED_TRACE(std::string(c.name) + ", workers " + std::to_string(workers));
-            const ReplyOwner owner{.workers = workers};
-            size_t total = 0;
-            for (uint8_t self = 0; self < workers; ++self) {
-                Worker worker(65'536, self, workers, drawn(prng), c.range);
-                std::set<L4Port> taken;
-                std::vector<Bound> all;
-                while (const auto bound = worker.take(1, c.rules)) {
-                    taken.insert(bound->port);
-                    all.push_back(*bound);
-                }
-                ASSERT_EQ(taken, share_of(c.rules, owner, self));
-                // Exhausted again, and not for long: a freed one is found among them all.
-                ASSERT_FALSE(worker.take(1, c.rules));
-                if (!all.empty()) {
-                    worker.give_back(all[all.size() / 2]);
-                    const auto found = worker.take(1, c.rules);
-                    ASSERT_TRUE(found && found->port == all[all.size() / 2].port);
-                }
-                total += taken.size();
-                for (const Bound& bound : all) {
-                    worker.give_back(bound);
-                }
-                EXPECT_EQ(worker.ports.usage(), (PortProposer::Usage{0, 0, 0}));
-            }
-            if (c.ports != 0) {
-                EXPECT_EQ(total, c.ports);
-            }
+            check(c, {.workers = workers}, 1);
         }
+        for (const uint32_t workers : {2u, 3u, 4u, 7u, 16u}) {
+            const Owners owners = Owners::by_hash(random_hash(prng, workers), workers);
+            const auto any = static_cast<uint32_t>(prng.below(1U << 22));
+            check(c, owners, any * 3 + 1);               // TCP over IPv4
+            check(c, owners, any * 3 + 1 + (3U << 24));  // and over IPv6
+        }
+        check(c, Owners::by_hash(random_hash(prng, 3), 3), 6);  // UDP, which the hash does not cover: blocks
+        check(c, Owners::by_hash(random_hash(prng, 64), 64), 1);
     }
 }
 
 // Random connections to many endpoints, under rules that change, until the ports run out and are all free again.
-TEST(PortProposerProperty, AgreesWithSetsInAnyOrder_NAT002) {
-    test::Prng prng;
+void agrees_with_sets(test::Prng& prng, const Owners& owners) {
     constexpr uint32_t kConnections = 3'000;
     const std::vector<uint64_t> node_ports = random_node_ports(prng);
-    Worker worker(kConnections, 1, 2, drawn(prng));
-    const ReplyOwner owner{.workers = 2};
+    Worker worker(kConnections, 1, 2, drawn(prng), Worker::kAll, owners.hashes());
     std::map<uint32_t, uint32_t> live;
     std::vector<Bound> all;
     PortRules rules{.range = {1'024, 2'400}};
-    std::set<L4Port> share = share_of(rules, owner, 1);
     constexpr int kSteps = 200'000;
     int exhausted = 0;
     uint32_t maps_most = 0;
@@ -171,7 +235,6 @@ TEST(PortProposerProperty, AgreesWithSetsInAnyOrder_NAT002) {
                      .excluded = {static_cast<L4Port>(prng.between(1'024, 3'000)), static_cast<L4Port>(prng.between(2'000, 4'000))},
                      .node_port_bits = prng.one_in(2) ? node_ports.data() : nullptr,
                      .version = rules.version + 1};
-            share = share_of(rules, owner, 1);
         }
         const bool takes = prng.below(100) < ((i / (kSteps / 8)) % 2 == 0 ? 75u : 25u);
         if ((takes || all.empty()) && all.size() < kConnections) {
@@ -180,12 +243,16 @@ TEST(PortProposerProperty, AgreesWithSetsInAnyOrder_NAT002) {
             const auto bound = worker.take(endpoint, rules);
             if (!bound) {
                 ++exhausted;
-                for (const L4Port candidate : share) {
-                    ASSERT_TRUE(worker.table.contains({endpoint, candidate})) << candidate << " was free and not proposed";
+                for (uint32_t candidate = rules.range.first; candidate <= rules.range.last; ++candidate) {
+                    if (!allowed(rules, candidate) || owners.of(endpoint, static_cast<L4Port>(candidate)) != 1) {
+                        continue;
+                    }
+                    ASSERT_TRUE(worker.table.contains({endpoint, static_cast<L4Port>(candidate)}))
+                        << candidate << " was free and not proposed";
                 }
                 continue;
             }
-            ASSERT_TRUE(share.contains(bound->port)) << bound->port;
+            ASSERT_TRUE(allowed(rules, bound->port) && owners.of(endpoint, bound->port) == 1) << bound->port;
             ASSERT_NE(bound->pool, kShared) << "600 keys, 4,096 pools";
             all.push_back(*bound);
             ++live[endpoint];
@@ -210,14 +277,22 @@ TEST(PortProposerProperty, AgreesWithSetsInAnyOrder_NAT002) {
     EXPECT_GT(exhausted, 1'000) << "the test was meant to reach the end of the ports often";
     EXPECT_GE(maps_most, 3u) << "the test was meant to have maps";
 }
+TEST(PortProposerProperty, AgreesWithSetsInAnyOrder_NAT002) {
+    test::Prng prng;
+    agrees_with_sets(prng, {.workers = 2});
+}
+TEST(PortProposerProperty, AgreesWithSetsInAnyOrderByHash_NAT002) {
+    test::Prng prng;
+    agrees_with_sets(prng, Owners::by_hash(random_hash(prng, 2), 2));
+}
 
 // Ports beyond those that stay: a freed one comes again when all others have been, and then in the same order.
-TEST(PortProposerProperty, AFreedPortRestsUntilTheCursorHasGoneRound_NAT002) {
-    const PortRange range{1'024, 5'119};
+void a_freed_port_rests(const Owners& owners, PortRange range) {
     const PortRules rules{.range = range};
+    const size_t ports = share_of(rules, owners, 1, 0).size();
     for (const uint32_t taken : {0u, 60u, 1'500u}) {  // none live; 12 live and no map; 300 live and a map
         SCOPED_TRACE(taken);
-        Worker worker(65'536, 0, 1, {7, 11}, range);
+        Worker worker(65'536, 0, owners.workers, {7, 11}, range, owners.hashes());
         std::vector<Bound> all;
         for (uint32_t i = 0; i < taken; ++i) {
             all.push_back(*worker.take(1, rules));
@@ -233,7 +308,7 @@ TEST(PortProposerProperty, AFreedPortRestsUntilTheCursorHasGoneRound_NAT002) {
         EXPECT_EQ(worker.ports.usage().maps, taken == 1'500 ? 1u : 0u);
         std::vector<L4Port> rounds[2];
         for (std::vector<L4Port>& round : rounds) {
-            for (size_t i = 0; i < 4'096 - stay; ++i) {
+            for (size_t i = 0; i < ports - stay; ++i) {
                 const auto bound = worker.take(1, rules);
                 ASSERT_TRUE(bound);
                 round.push_back(bound->port);
@@ -245,11 +320,18 @@ TEST(PortProposerProperty, AFreedPortRestsUntilTheCursorHasGoneRound_NAT002) {
         EXPECT_EQ(worker.ports.usage().maps, taken == 1'500 ? 1u : 0u) << "a few refusals a round are no reason for a map";
     }
 }
+TEST(PortProposerProperty, AFreedPortRestsUntilTheCursorHasGoneRound_NAT002) {
+    a_freed_port_rests({}, {1'024, 5'119});
+}
+TEST(PortProposerProperty, AFreedPortRestsUntilTheCursorHasGoneRoundByHash_NAT002) {
+    test::Prng prng;
+    a_freed_port_rests(Owners::by_hash(random_hash(prng, 3), 3), {1'024, 15'999});
+}
 
 // Connections that were opened in a row and stay are in the way together when the cursor returns. It jumps them: nobody waits for
 // hundreds of refusals.
-TEST(PortProposerProperty, PortsTakenInARowAreJumped) {
-    Worker worker(65'536, 0, 1, {3, 5}, PortRange{});
+void ports_taken_in_a_row_are_jumped(const Owners& owners) {
+    Worker worker(65'536, 0, owners.workers, {3, 5}, PortRange{}, owners.hashes());
     std::vector<Bound> stay;
     for (int i = 0; i < 1'000; ++i) {
         stay.push_back(*worker.take(1, {}));
@@ -264,6 +346,12 @@ TEST(PortProposerProperty, PortsTakenInARowAreJumped) {
     }
     EXPECT_GE(most, PortProposer::kRefusalsInRow) << "the cursor was meant to meet them";
     EXPECT_LT(most, 2 * PortProposer::kRefusalsInRow);
+}
+TEST(PortProposerProperty, PortsTakenInARowAreJumped) {
+    ports_taken_in_a_row_are_jumped({});
+}
+TEST(PortProposerProperty, PortsTakenInARowAreJumpedByHash) {
+    ports_taken_in_a_row_are_jumped(Owners::by_hash(test::hash_in_turn(128, 4), 4));
 }
 
 // More keys than pools, few of them live at once: cursors give way, live ports never do.

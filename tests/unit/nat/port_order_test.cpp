@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dataplane/nat/port_share.hpp"
+#include "dataplane/nat/reply_owner.hpp"
 #include "tests/support/prng.hpp"
 
 namespace penstock::nat {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/aligned_memory.hpp"
+#include "tests/support/reply_hashes.hpp"
 
 namespace penstock::nat {
 namespace {
@@ -50,6 +51,24 @@ TEST(PortProposer, TakesAtMostTwentyBytesAConnection) {
     for (const uint32_t connections : {262'144u, 1'000'000u, 10'000'000u}) {
         for (const uint32_t workers : {1u, 2u, 8u, 64u}) {
             EXPECT_LE(PortProposer::memory_needed(connections, {}, workers), connections * uint64_t{20}) << connections << " " << workers;
+        }
+    }
+}
+
+// ADR 0020: ports chosen by hash are of all blocks, so each worker's map has as many words as one worker's would; from eight workers on
+// it is given sooner.
+TEST(PortProposer, TakesAFewBytesMoreAConnectionByHash) {
+    const struct {
+        uint32_t workers;
+        uint64_t bytes;  // a connection, at most
+    } cases[] = {{2, 20}, {8, 20}, {16, 29}, {64, 80}};
+    for (const auto& c : cases) {
+        const ReplyHash hash = test::hash_in_turn(128, c.workers);
+        const PortReplyHash of_port{{0}, &hash};
+        const ReplyRules rules = std::move(*ReplyRules::create({&of_port, 1}, c.workers));
+        for (const uint32_t connections : {262'144u, 1'000'000u, 10'000'000u}) {
+            EXPECT_LE(PortProposer::memory_needed(connections, {}, c.workers, &rules), connections * c.bytes)
+                << connections << " " << c.workers;
         }
     }
 }

@@ -2,27 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/plain_toeplitz.hpp"
-#include "tests/support/rss_vectors.hpp"
+#include "tests/support/reply_hashes.hpp"
 
 namespace penstock::nat {
 namespace {
 
-std::vector<uint8_t> suite_key() {
-    return {test::kRssSuiteKey.begin(), test::kRssSuiteKey.end()};
-}
-
-// A table as most drivers fill it: queues in turn.
-ReplyHash in_turn(uint32_t entries, uint32_t workers) {
-    ReplyHash hash{.key = suite_key(), .tcp4 = true, .udp4 = true, .tcp6 = true, .udp6 = true};
-    for (uint32_t entry = 0; entry < entries; ++entry) {
-        hash.worker_of.push_back({static_cast<uint8_t>(entry % workers)});
-    }
-    return hash;
-}
-
 TEST(ReplyHash, NamesTheWorkerOfATableEntry) {
-    const ReplyHash hash = in_turn(128, 3);
+    const ReplyHash hash = test::hash_in_turn(128, 3);
     for (const test::RssVector& vector : test::kRssSuite) {
         const packet::FlowKey key{*IpAddr::parse(vector.source), *IpAddr::parse(vector.destination), vector.source_port,
                                   vector.destination_port};
@@ -44,17 +30,18 @@ ReplyHash changed(ReplyHash hash, void (*change)(ReplyHash&)) {
 
 TEST(ReplyHash, SaysWhatKeepsItFromBeingUsed) {
     const ObstacleCase cases[] = {
-        {"one worker", in_turn(128, 1), 1, ""},
-        {"two workers", in_turn(128, 2), 2, ""},
-        {"three workers of a small table", in_turn(64, 3), 3, ""},
-        {"as many workers as limits allow", in_turn(512, 64), 64, ""},
-        {"no table", in_turn(0, 2), 2, "0 entries"},
-        {"a table that no mask can index", in_turn(100, 2), 2, "100 entries, which is no power of two"},
-        {"a table larger than any known", in_turn(8'192, 2), 2, "8192 entries"},
-        {"a worker that there is not", in_turn(128, 4), 3, "names worker 3 of 3"},
-        {"a worker without an entry", in_turn(128, 2), 3, "worker 2 would own 0 in 128 of the SNAT ports towards some endpoints over IPv4"},
+        {"one worker", test::hash_in_turn(128, 1), 1, ""},
+        {"two workers", test::hash_in_turn(128, 2), 2, ""},
+        {"three workers of a small table", test::hash_in_turn(64, 3), 3, ""},
+        {"as many workers as limits allow", test::hash_in_turn(512, 64), 64, ""},
+        {"no table", test::hash_in_turn(0, 2), 2, "0 entries"},
+        {"a table that no mask can index", test::hash_in_turn(100, 2), 2, "100 entries, which is no power of two"},
+        {"a table larger than any known", test::hash_in_turn(8'192, 2), 2, "8192 entries"},
+        {"a worker that there is not", test::hash_in_turn(128, 4), 3, "names worker 3 of 3"},
+        {"a worker without an entry", test::hash_in_turn(128, 2), 3,
+         "worker 2 would own 0 in 128 of the SNAT ports towards some endpoints over IPv4"},
         {"a worker with far fewer entries than the others",
-         changed(in_turn(128, 2),
+         changed(test::hash_in_turn(128, 2),
                  [](ReplyHash& h) {
                      for (size_t i = 0; i < h.worker_of.size(); ++i) {
                          h.worker_of[i] = {static_cast<uint8_t>(i < 20 ? 1 : 0)};
@@ -62,30 +49,33 @@ TEST(ReplyHash, SaysWhatKeepsItFromBeingUsed) {
                  }),
          2, "worker 1 would own 20 in 128"},
         {"five queues for four workers are uneven, and enough",
-         changed(in_turn(128, 5),
+         changed(test::hash_in_turn(128, 5),
                  [](ReplyHash& h) {
                      for (WorkerId& w : h.worker_of) {
                          w.value %= 4;
                      }
                  }),
          4, ""},
-        {"no kind of packet", changed(in_turn(128, 2), [](ReplyHash& h) { h.tcp4 = h.udp4 = h.tcp6 = h.udp6 = false; }), 2, "neither"},
-        {"a key too short for IPv6", changed(in_turn(128, 2), [](ReplyHash& h) { h.key.resize(39); }), 2, "39 bytes, and IPv6 needs 40"},
+        {"no kind of packet", changed(test::hash_in_turn(128, 2), [](ReplyHash& h) { h.tcp4 = h.udp4 = h.tcp6 = h.udp6 = false; }), 2,
+         "neither"},
+        {"a key too short for IPv6", changed(test::hash_in_turn(128, 2), [](ReplyHash& h) { h.key.resize(39); }), 2,
+         "39 bytes, and IPv6 needs 40"},
         {"a key long enough for IPv4, which is all it covers",
-         changed(in_turn(128, 2),
+         changed(test::hash_in_turn(128, 2),
                  [](ReplyHash& h) {
                      h.key.resize(16);
                      h.tcp6 = h.udp6 = false;
                  }),
          2, ""},
-        {"a key of 52 bytes", changed(in_turn(512, 4), [](ReplyHash& h) { h.key.resize(52, 0x3c); }), 4, ""},
+        {"a key of 52 bytes", changed(test::hash_in_turn(512, 4), [](ReplyHash& h) { h.key.resize(52, 0x3c); }), 4, ""},
         // Every tuple hashes to 0: all ports are worker 0's.
-        {"a key of zeros", changed(in_turn(128, 2), [](ReplyHash& h) { h.key.assign(40, 0); }), 2, "worker 1 would own 0 in 1 of"},
+        {"a key of zeros", changed(test::hash_in_turn(128, 2), [](ReplyHash& h) { h.key.assign(40, 0); }), 2,
+         "worker 1 would own 0 in 1 of"},
         // Each bit of a tuple adds all ones or nothing, so two entries are left.
-        {"a key of ones", changed(in_turn(128, 4), [](ReplyHash& h) { h.key.assign(40, 0xff); }), 4, "in 2 of"},
+        {"a key of ones", changed(test::hash_in_turn(128, 4), [](ReplyHash& h) { h.key.assign(40, 0xff); }), 4, "in 2 of"},
         // The usual symmetric key repeats every 16 bits: the low seven bits of the port's windows still make out every entry.
         {"a key of period 16",
-         changed(in_turn(128, 4),
+         changed(test::hash_in_turn(128, 4),
                  [](ReplyHash& h) {
                      for (size_t i = 0; i < h.key.size(); ++i) {
                          h.key[i] = i % 2 == 0 ? 0x6d : 0x5a;
@@ -94,7 +84,7 @@ TEST(ReplyHash, SaysWhatKeepsItFromBeingUsed) {
          4, ""},
         // The port's windows begin at bit 80: over IPv4 they say nothing of the table's index, over IPv6 they do.
         {"a key that is blind to the port over IPv4 alone",
-         changed(in_turn(128, 2),
+         changed(test::hash_in_turn(128, 2),
                  [](ReplyHash& h) {
                      for (size_t i = 10; i < 17; ++i) {
                          h.key[i] = 0;

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
 #include "tests/support/aligned_memory.hpp"
+#include "tests/support/reply_hashes.hpp"
 
 namespace penstock::nat {
 namespace {
@@ -137,6 +139,50 @@ TEST_F(SourceSearchTest, ABurstProposesFirstAndConfirmsThen) {
     EXPECT_EQ(bound, 20) << "ten ports of two addresses, for 32 flows";
     EXPECT_EQ(table.size(), 20u);
     EXPECT_EQ(ports.in_use(), 20u);
+}
+
+// With predictable RSS every proposal is one whose reply the egress's NIC brings to this worker; so is a former source, or it is not
+// preferred.
+TEST_F(SourceSearchTest, ProposesOnlyPortsWhoseRepliesComeHome) {
+    const ReplyHash inside = test::hash_in_turn(128, 3);
+    ReplyHash outside = inside;
+    std::ranges::reverse(outside.key);
+    const PortReplyHash hashes[] = {{kOutside, &outside}, {kInside, &inside}};
+    const ReplyRules rules = std::move(*ReplyRules::create(hashes, 3));
+    const test::AlignedMemory by_hash_memory(PortProposer::memory_needed(1'000, {}, 3, &rules));
+    const WorkerId self{2};
+    ports = std::move(*PortProposer::create(by_hash_memory.span(), 1'000, {}, self, 3, {1, 2}, &rules));
+    const struct {
+        const char* name;
+        std::vector<SnatAddress> addresses;
+        const ReplyHash& hash;
+    } cases[] = {
+        {"the egress's own address", {{.address = kSnatA, .egress = kInside}}, inside},
+        {"an address of any egress has the first NicPort's", {{.address = kSnatB}}, outside},
+        {"a reply shows no more than the address",
+         {{.address = kSnatC, .egress = kOutside}, {.address = kSnatC, .egress = kInside}},
+         outside},
+    };
+    for (const auto& c : cases) {
+        config.addresses = c.addresses;
+        const auto owner_of = [&](const IpAddr& snat, L4Port port) {
+            return worker_of(c.hash, {kEndpoint, snat, 9376, port, Protocol::Tcp, {}});
+        };
+        for (uint32_t i = 0; i < 200; ++i) {
+            const auto source = bind(i);
+            ASSERT_TRUE(source) << c.name;
+            ASSERT_EQ(owner_of(source->address, source->port), self) << c.name << " " << source->port;
+        }
+        const IpAddr snat = c.addresses.front().address;
+        uint32_t preferred = 0;
+        for (L4Port port = 20'000; port < 20'100; ++port) {
+            SourceSearch search(ports, config, host, request());
+            const bool is_taken_up = search.prefer(ports, snat, port) != nullptr;
+            ASSERT_EQ(is_taken_up, owner_of(snat, port) == self) << c.name << " " << port;
+            preferred += is_taken_up ? 1 : 0;
+        }
+        EXPECT_GT(preferred, 10u) << c.name;
+    }
 }
 
 }  // namespace

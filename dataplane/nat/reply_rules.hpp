@@ -1,0 +1,123 @@
+// The ReplyHashes of the NicPorts as workers ask them: made once at start, read by all. A rule says which worker receives a reply, and,
+// the other way round, which SNAT ports bring a reply home to a worker. The hash is linear (toeplitz.hpp), so the ports of a block of 64
+// are its own by one look-up:
+//
+//   entry(reply to port 64 b + i) = (hash(reply to port 0) ^ hash of 64 b alone ^ hash of i alone) & mask
+//                                    `---- once an endpoint    `--- once a block     `--- in own[worker][x], a bit for each i
+//                                     `------------- x ---------------'
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/limits.hpp"
+#include "dataplane/base/result.hpp"
+#include "dataplane/nat/port_blocks.hpp"
+#include "dataplane/nat/reply_hash.hpp"
+#include "dataplane/nat/toeplitz.hpp"
+#include "dataplane/packet/flow_key.hpp"
+
+namespace penstock::nat {
+
+// Which ports of a block are one worker's. A view, made per call.
+class OwnPorts {
+ public:
+    // All: whoever asks looks at the worker's blocks only, or there is one worker.
+    constexpr OwnPorts() = default;
+    // Whole blocks in turn, as ReplyOwner::of_snat_port() gives them away.
+    constexpr OwnPorts(WorkerId self, uint32_t workers) noexcept : workers_(workers), self_(self) {}
+    // By hash: `words` are the worker's own[], `base` the hash of a reply to port 0.
+    OwnPorts(const Toeplitz& toeplitz, const uint64_t* words, uint32_t mask, uint32_t base, IpFamily family) noexcept
+        : toeplitz_(&toeplitz), words_(words), mask_(mask), base_(base), workers_(0), family_(family) {}
+
+    // As bits.
+    [[nodiscard]] uint64_t in_block(uint32_t block) const noexcept {
+        if (workers_ == 1) [[likely]] {
+            return ~0ULL;
+        }
+        if (words_ != nullptr) {
+            return words_[(base_ ^ toeplitz_->of_destination_port(family_, static_cast<L4Port>(block * kPortsPerBlock))) & mask_];
+        }
+        return block % workers_ == self_.value ? ~0ULL : 0;
+    }
+
+ private:
+    const Toeplitz* toeplitz_ = nullptr;
+    const uint64_t* words_ = nullptr;
+    uint32_t mask_ = 0;
+    uint32_t base_ = 0;
+    uint32_t workers_ = 1;
+    WorkerId self_{0};
+    IpFamily family_ = IpFamily::V4;
+};
+
+// One NicPort's.
+class ReplyRule {
+ public:
+    // `hash` has no obstacle for that many workers.
+    ReplyRule(NicPortId port, const ReplyHash& hash, uint32_t workers);
+
+    [[nodiscard]] NicPortId port() const noexcept { return port_; }
+    [[nodiscard]] bool covers(IpFamily family, Protocol protocol) const noexcept { return kinds_.covers(family, protocol); }
+
+    // The way that a packet takes, step by step; for explain.
+    struct Way {
+        uint32_t hash;
+        uint32_t entry;  // of the table
+        WorkerId worker;
+    };
+    [[nodiscard]] Way way_of(const packet::FlowKey& as_received) const noexcept {
+        const uint32_t hash = toeplitz_.of(as_received);
+        return {hash, hash & mask_, worker_of_[hash & mask_]};
+    }
+    [[nodiscard]] WorkerId worker_of(const packet::FlowKey& as_received) const noexcept { return way_of(as_received).worker; }
+    // The destination ports that bring a reply with the other three parts of `reply` to `self`.
+    [[nodiscard]] OwnPorts own_ports(WorkerId self, packet::FlowKey reply) const noexcept;
+
+ private:
+    [[nodiscard]] static constexpr size_t is_v6(IpFamily family) noexcept { return family == IpFamily::V6 ? 1 : 0; }
+
+    NicPortId port_;
+    uint32_t mask_;
+    Toeplitz toeplitz_;
+    ReplyHash kinds_;  // without key and table
+    std::vector<WorkerId> worker_of_;
+    std::array<std::vector<uint64_t>, 2> own_;  // by family: [worker * entries + x]
+};
+
+struct PortReplyHash {
+    NicPortId port;
+    const ReplyHash* hash;
+};
+
+// Those of all NicPorts.
+class ReplyRules {
+ public:
+    // None: SNAT ports belong to workers in blocks.
+    ReplyRules() = default;
+    // InvalidArgument names the obstacle, which the drivers' plan should have found.
+    static Result<ReplyRules> create(std::span<const PortReplyHash> hashes, uint32_t workers);
+
+    [[nodiscard]] bool empty() const noexcept { return rules_.empty(); }
+    // Of the NicPort; null: how it chooses queues cannot be foretold.
+    [[nodiscard]] const ReplyRule* of_port(NicPortId port) const noexcept {
+        return port.value < by_port_.size() ? by_port_[port.value] : nullptr;
+    }
+    // Of replies to a SNAT address with that SnatAddress::egress: that NicPort's, or, where replies may come by any, the first one's that
+    // has a rule. Null: the port's block says who owns the reply.
+    [[nodiscard]] const ReplyRule* of_replies(NicPortId egress, IpFamily family, Protocol protocol) const noexcept {
+        const ReplyRule* rule = egress.is_set() ? of_port(egress) : first_;
+        return rule != nullptr && rule->covers(family, protocol) ? rule : nullptr;
+    }
+
+ private:
+    std::vector<std::unique_ptr<const ReplyRule>> rules_;
+    std::array<const ReplyRule*, limits::kNicPortsMax> by_port_{};
+    const ReplyRule* first_ = nullptr;
+};
+
+}  // namespace penstock::nat

@@ -1,0 +1,110 @@
+#include "dataplane/nat/reply_rules.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "dataplane/nat/reply_owner.hpp"
+#include "tests/support/plain_toeplitz.hpp"
+#include "tests/support/reply_hashes.hpp"
+
+namespace penstock::nat {
+namespace {
+
+using packet::FlowKey;
+
+const FlowKey kReply4{IpAddr::v4(10, 1, 2, 3), IpAddr::v4(192, 0, 2, 1), 9376, 0, Protocol::Tcp, {}};
+const FlowKey kReply6{IpAddr::v6({0xfd, 1, 2, 3, 4, 5, 6, 7, 8}), IpAddr::v6({0xfd, 9}), 9376, 0, Protocol::Udp, {}};
+
+// What a rule calls a worker's own ports are those whose replies it brings to that worker, by the definition of the hash.
+TEST(ReplyRule, OwnPortsAreThoseWhoseRepliesComeHome) {
+    const struct {
+        uint32_t entries, workers;
+    } cases[] = {{64, 2}, {128, 3}, {512, 4}, {128, 64}, {4'096, 5}};
+    for (const auto& c : cases) {
+        const ReplyHash hash = test::hash_in_turn(c.entries, c.workers);
+        const ReplyRule rule({0}, hash, c.workers);
+        for (const FlowKey& reply : {kReply4, kReply6}) {
+            for (const uint32_t block : {0u, 16u, 517u, 1'023u}) {
+                uint64_t all = 0;
+                for (uint8_t w = 0; w < c.workers; ++w) {
+                    const uint64_t own = rule.own_ports({w}, reply).in_block(block);
+                    ASSERT_EQ(all & own, 0u) << "a port of two workers";
+                    all |= own;
+                    for (uint32_t i = 0; i < kPortsPerBlock; ++i) {
+                        FlowKey to_port = reply;
+                        to_port.destination_port = static_cast<L4Port>(block * kPortsPerBlock + i);
+                        const uint32_t entry = test::plain_rss(hash.key, to_port) % c.entries;
+                        ASSERT_EQ(own >> i & 1, hash.worker_of[entry].value == w ? 1u : 0u) << to_port.to_string();
+                        ASSERT_EQ(rule.way_of(to_port).entry, entry) << to_port.to_string();
+                        ASSERT_EQ(rule.worker_of(to_port), hash.worker_of[entry]) << to_port.to_string();
+                    }
+                }
+                ASSERT_EQ(all, ~0ULL) << "a port of nobody";
+            }
+        }
+    }
+}
+
+// Whose rule it is: the egress's; of any egress the first NicPort's that has one; the blocks where there is none or it does not cover the
+// reply.
+TEST(ReplyRules, AnAddressHasTheRuleOfItsEgress) {
+    const ReplyHash all = test::hash_in_turn(128, 4);
+    ReplyHash tcp4_only = all;
+    std::ranges::reverse(tcp4_only.key);
+    tcp4_only.udp4 = tcp4_only.tcp6 = tcp4_only.udp6 = false;
+    const PortReplyHash hashes[] = {{{3}, &all}, {{1}, &tcp4_only}};  // in no order
+    const ReplyRules rules = std::move(*ReplyRules::create(hashes, 4));
+    const struct {
+        const char* name;
+        NicPortId egress;
+        IpFamily family;
+        Protocol protocol;
+        std::optional<uint8_t> port;  // whose rule; none: blocks
+    } cases[] = {
+        {"the egress's", {3}, IpFamily::V4, Protocol::Tcp, 3},
+        {"the other's", {1}, IpFamily::V4, Protocol::Tcp, 1},
+        {"not covered there", {1}, IpFamily::V4, Protocol::Udp, {}},
+        {"nor in the other family", {1}, IpFamily::V6, Protocol::Tcp, {}},
+        {"IPv6 over UDP", {3}, IpFamily::V6, Protocol::Udp, 3},
+        {"no RSS can cover SCTP", {3}, IpFamily::V4, Protocol::Sctp, {}},
+        {"a NicPort without a hash", {0}, IpFamily::V4, Protocol::Tcp, {}},
+        {"any egress: the first that has one", {}, IpFamily::V4, Protocol::Tcp, 1},
+        {"any egress, not covered by the first", {}, IpFamily::V6, Protocol::Tcp, {}},
+    };
+    const ReplyOwner owner{.workers = 4, .rules = &rules};
+    for (const auto& c : cases) {
+        const ReplyRule* rule = rules.of_replies(c.egress, c.family, c.protocol);
+        ASSERT_EQ(rule != nullptr, c.port.has_value()) << c.name;
+        if (rule != nullptr) {
+            EXPECT_EQ(rule->port().value, *c.port) << c.name;
+        }
+        FlowKey reply = c.family == IpFamily::V4 ? kReply4 : kReply6;
+        reply.protocol = c.protocol;
+        for (uint32_t port = 1'024; port < 1'600; ++port) {
+            reply.destination_port = static_cast<L4Port>(port);
+            EXPECT_EQ(owner.of_snat_reply(c.egress, reply), rule == nullptr ? owner.of_snat_port(reply.destination_port)
+                                                                            : worker_of(rule->port().value == 3 ? all : tcp4_only, reply))
+                << c.name << " " << port;
+        }
+    }
+    EXPECT_EQ(rules.of_port({2}), nullptr);
+    EXPECT_EQ(rules.of_port({}), nullptr);
+    EXPECT_TRUE(ReplyRules().empty());
+    EXPECT_EQ(ReplyRules().of_replies({}, IpFamily::V4, Protocol::Tcp), nullptr);
+}
+
+TEST(ReplyRules, RefusesAHashThatHasAnObstacle) {
+    const ReplyHash good = test::hash_in_turn(128, 2), bad = test::hash_in_turn(100, 2);
+    const PortReplyHash with_obstacle[] = {{{0}, &good}, {{1}, &bad}};
+    const auto refused = ReplyRules::create(with_obstacle, 2);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().what, "NicPort 1: its RSS cannot be used: its table has 100 entries, which is no power of two up to 4096");
+    const PortReplyHash twice[] = {{{0}, &good}, {{0}, &good}};
+    EXPECT_FALSE(ReplyRules::create(twice, 2));
+    const PortReplyHash nowhere[] = {{{}, &good}};
+    EXPECT_FALSE(ReplyRules::create(nowhere, 2));
+}
+
+}  // namespace
+}  // namespace penstock::nat
