@@ -18,37 +18,13 @@ namespace {
 // covers a worker's housekeeping, and their mbufs still fit the second-level cache.
 constexpr uint16_t kDescriptors = 1024;
 
-// Address and port hashing; a device that hashes addresses only would put all flows of a client on one queue.
+// How long known packets may take through a port that loops back. They need microseconds; a link that has to come up first takes longer,
+// and a start may not wait for a device that swallowed them.
+constexpr unsigned kLoopbackPatienceMs = 1000;
+
+// Address and port hashing; a device that hashes addresses only would put all flows of a client on one queue. IP without ports comes along
+// for ICMP and fragments, which find their owner by handoff wherever they arrive.
 constexpr uint64_t kRssWanted = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
-constexpr uint64_t kRssNeeded = RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV4_UDP;
-
-struct OffloadName {
-    uint64_t flag;
-    const char* name;
-};
-constexpr OffloadName kRxOffloads[] = {
-    {RTE_ETH_RX_OFFLOAD_IPV4_CKSUM, "rx-ipv4-cksum"},
-    {RTE_ETH_RX_OFFLOAD_UDP_CKSUM, "rx-udp-cksum"},
-    {RTE_ETH_RX_OFFLOAD_TCP_CKSUM, "rx-tcp-cksum"},
-};
-constexpr OffloadName kTxOffloads[] = {
-    {RTE_ETH_TX_OFFLOAD_IPV4_CKSUM, "tx-ipv4-cksum"},
-    {RTE_ETH_TX_OFFLOAD_UDP_CKSUM, "tx-udp-cksum"},
-    {RTE_ETH_TX_OFFLOAD_TCP_CKSUM, "tx-tcp-cksum"},
-};
-
-// The wanted ones that the device has; their names go to `granted`.
-template <size_t N>
-uint64_t choose_offloads(const OffloadName (&wanted)[N], uint64_t offered, std::vector<std::string>& granted) {
-    uint64_t chosen = 0;
-    for (const OffloadName& offload : wanted) {
-        if ((offered & offload.flag) != 0) {
-            chosen |= offload.flag;
-            granted.emplace_back(offload.name);
-        }
-    }
-    return chosen;
-}
 
 std::unexpected<Error> refused(const std::string& device, const char* step, int result) {
     return fail(result == -ENOMEM ? Errc::Exhausted : Errc::Unsupported, "port " + device + ": " + step + ": " + rte_strerror(-result));
@@ -200,33 +176,87 @@ void NicPort::add_demand(MempoolDemand& demand) const {
     }
 }
 
+void NicPort::note_queues(const char* name, unsigned asked, unsigned granted) {
+    note_setting(facts_.settings, {.name = name,
+                                   .asked = std::to_string(asked),
+                                   .granted = std::to_string(granted),
+                                   .reason = granted < asked ? "the device has no more" : ""});
+}
+
 Status NicPort::configure(rte_mempool* pool, unsigned workers) {
+    workers_ = workers;
+    pool_ = pool;
+    note_queues("rx-queues", options_.rx_queues, facts_.rx_queues);
+    note_queues("tx-queues", options_.tx_queues, facts_.tx_queues);
+    rss_ = {};
+    if (const uint64_t types = kRssWanted & capabilities_.rss_types; facts_.rx_queues > 1 && rss_kinds(types).any()) {
+        rss_.types = types;
+        rss_.queues = facts_.rx_queues;
+        const size_t bytes = capabilities_.hash_key_bytes == 0 ? kRssKeyBytesUsual : capabilities_.hash_key_bytes;
+        rss_.key.assign(options_.rss_key.begin(), options_.rss_key.begin() + std::min(bytes, options_.rss_key.size()));
+    }
+    auto done = configure_device(false);
+    if (!done && !rss_.key.empty()) {
+        note_setting(
+            facts_.settings,
+            {.name = "rss-key", .asked = "random", .granted = {}, .reason = "the device starts only with its own: " + done.error().what});
+        rss_.key.clear();
+        done = configure_device(false);
+    }
+    if (!done && rss_.types != 0) {
+        note_setting(facts_.settings,
+                     {.name = "rss-types", .asked = to_string(rss_kinds(rss_.types)), .granted = {}, .reason = done.error().what});
+        rss_.types = 0;
+        done = configure_device(false);
+    }
+    if (!done) {
+        return done;
+    }
+    return set_up_queues();
+}
+
+// Transmit checksums are not asked for: checksums follow rewrites by their difference (packet/rewrite.hpp), so no packet needs a new one,
+// and some drivers choose a slower way of sending for whoever asks. L4 checksums are the receiver's to verify.
+Status NicPort::configure_device(bool loopback) {
     rte_eth_conf config{};
-    facts_.offloads.clear();
-    config.rxmode.offloads = choose_offloads(kRxOffloads, capabilities_.rx_offloads, facts_.offloads);
-    config.txmode.offloads = choose_offloads(kTxOffloads, capabilities_.tx_offloads, facts_.offloads);
-    facts_.rx_checksum_checked = (config.rxmode.offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
+    config.lpbk_mode = loopback ? 1 : 0;
+    config.rxmode.offloads = capabilities_.rx_offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+    facts_.rx_checksum_checked = config.rxmode.offloads != 0;
     if (!profile_->mtu_by_interface) {
         config.rxmode.mtu = options_.mtu;
     }
-    const uint64_t rss = kRssWanted & capabilities_.rss_types;
-    const bool ask_rss = facts_.rx_queues > 1 && (rss & kRssNeeded) == kRssNeeded;
-    if (ask_rss) {
+    if (rss_.types != 0) {
         config.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-        config.rx_adv_conf.rss_conf.rss_hf = rss;  // key and RETA stay the driver's own
-        facts_.offloads.emplace_back("rss");
+        config.rx_adv_conf.rss_conf.rss_hf = rss_.types;
+        config.rx_adv_conf.rss_conf.rss_key = rss_.key.empty() ? nullptr : rss_.key.data();
+        config.rx_adv_conf.rss_conf.rss_key_len = static_cast<uint8_t>(rss_.key.size());
+        if (profile_->rss_told_with_hash) {
+            config.rxmode.offloads |= capabilities_.rx_offloads & RTE_ETH_RX_OFFLOAD_RSS_HASH;
+        }
     }
     if (const int result = rte_eth_dev_configure(facts_.dpdk_port, facts_.rx_queues, facts_.tx_queues, &config); result != 0) {
         return refused(facts_.name, "configure", result);
     }
-    facts_.steering = plan_steering(*profile_, {.workers = workers, .rx_queues = facts_.rx_queues, .rss_granted = ask_rss});
-    return set_up_queues(pool);
+    facts_.offloads.clear();
+    if (facts_.rx_checksum_checked) {
+        facts_.offloads.emplace_back("rx-ipv4-cksum");
+    }
+    rss_granted_ = rss_.types != 0;
+    if (rss_granted_) {
+        facts_.offloads.emplace_back("rss");
+    }
+    note_setting(facts_.settings, {.name = "rx-ipv4-cksum",
+                                   .asked = "on",
+                                   .granted = facts_.rx_checksum_checked ? "on" : "",
+                                   .reason = facts_.rx_checksum_checked ? "" : "the device does not offer it; workers verify"});
+    return {};
 }
 
-Status NicPort::set_up_queues(rte_mempool* pool) {
+Status NicPort::set_up_queues() {
     const auto socket = static_cast<unsigned>(facts_.socket);
     for (uint16_t queue = 0; queue < facts_.rx_queues; ++queue) {
-        if (const int result = rte_eth_rx_queue_setup(facts_.dpdk_port, queue, facts_.rx_descriptors, socket, nullptr, pool); result != 0) {
+        if (const int result = rte_eth_rx_queue_setup(facts_.dpdk_port, queue, facts_.rx_descriptors, socket, nullptr, pool_);
+            result != 0) {
             return refused(facts_.name, "receive queue", result);
         }
     }
@@ -239,6 +269,21 @@ Status NicPort::set_up_queues(rte_mempool* pool) {
 }
 
 Status NicPort::start() {
+    if (auto started = start_device(); !started) {
+        return started;
+    }
+    SteeringFacts found = read_steering_facts();
+    if (plan_steering(*profile_, found).steering == Steering::PredictableRss) {
+        if (auto checked = check_steering(found); !checked) {
+            return checked;
+        }
+    }
+    facts_.check_failed = found.check_failed;
+    facts_.steering = plan_steering(*profile_, found);
+    return {};
+}
+
+Status NicPort::start_device() {
     if (const int result = rte_eth_dev_start(facts_.dpdk_port); result != 0) {
         return refused(facts_.name, "start", result);
     }
@@ -246,6 +291,79 @@ Status NicPort::start() {
     // ND and routing protocols on the twin come by multicast. A device without the switch passes multicast anyway, or has a Linux
     // interface underneath that was told already.
     rte_eth_allmulticast_enable(facts_.dpdk_port);
+    return {};
+}
+
+Status NicPort::restart_device(bool loopback) {
+    stop();
+    auto done = configure_device(loopback);
+    if (done) {
+        done = set_up_queues();
+    }
+    return done ? start_device() : done;
+}
+
+SteeringFacts NicPort::read_steering_facts() {
+    SteeringFacts found;
+    found.workers = workers_;
+    found.rx_queues = facts_.rx_queues;
+    const std::string* const spoils = profile_->other_hash_if.empty() ? nullptr : device_.argument(profile_->other_hash_if);
+    found.other_hash = !profile_->other_hash_reason.empty() && (profile_->other_hash_if.empty() || (spoils != nullptr && *spoils != "0"));
+    if (rss_granted_) {
+        found.rss = settle_rss(facts_.dpdk_port, rss_, facts_.settings);
+        if (const std::string unlike = difference(*profile_, found.rss); !unlike.empty()) {
+            note_setting(facts_.settings,
+                         {.name = "rss", .asked = {}, .granted = unlike, .reason = "unlike what is known of " + facts_.driver});
+        }
+    }
+    return found;
+}
+
+// Puts to the test what the started port tells of its RSS. Errors are the device's, when it does not start again.
+Status NicPort::check_steering(SteeringFacts& found) {
+    const std::vector<KnownPacket> packets = known_packets(found.rss);
+    const std::string all = std::to_string(packets.size());
+    PortSetting setting{.name = "self-check", .asked = "by computing", .granted = all + " known packets foretold alike", .reason = {}};
+    found.check_failed = disagreement_by_computing(found.rss, packets);
+    // A wire must not see the known packets, so hardware is asked only where its driver is known to loop. Of a virtual device that nobody
+    // wrote down it is found out.
+    const bool may_loop = profile_->loops_back || (!device_.is_pci && profile_->driver.empty());
+    if (found.check_failed.empty() && may_loop) {
+        setting.asked = "by loopback";
+        LoopbackAnswer answer;
+        const Status looped = loop_back(found, packets, answer);
+        if (looped) {
+            found.check_failed = answer.disagreement();
+            setting.granted = std::to_string(answer.returned - answer.misplaced) + " of " + all + " known packets came to their queue";
+        }
+        if (!looped || answer.returned == 0) {
+            setting.granted = "by computing: " + all + " known packets foretold alike";
+            setting.reason = looped ? "nothing came back" : looped.error().what;
+        }
+        if (auto again = restart_device(false); !again) {
+            return in_context("after the loopback", again.error());
+        }
+        SteeringFacts restarted = read_steering_facts();
+        restarted.check_failed = std::move(found.check_failed);
+        found = std::move(restarted);
+    }
+    if (!found.check_failed.empty()) {
+        setting.reason = found.check_failed;
+    }
+    note_setting(facts_.settings, std::move(setting));
+    return {};
+}
+
+// Starts the port with its transmit side led back and sends the known packets. Leaves it as it then is.
+Status NicPort::loop_back(const SteeringFacts& found, std::span<const KnownPacket> packets, LoopbackAnswer& answer) {
+    if (auto restarted = restart_device(true); !restarted) {
+        return restarted;
+    }
+    const RssReading looped = read_steering_facts().rss;
+    if (looped.key != found.rss.key || looped.table != found.rss.table) {
+        return fail(Errc::Unavailable, "the port has another RSS key or table when it loops back");
+    }
+    answer = check_by_loopback(facts_.dpdk_port, facts_.rx_queues, facts_.mac, pool_, packets, kLoopbackPatienceMs);
     return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@
 #include "drivers/mempool.hpp"
 #include "drivers/notice.hpp"
 #include "drivers/port_lock.hpp"
+#include "drivers/port_setting.hpp"
+#include "drivers/rss.hpp"
+#include "drivers/self_check.hpp"
 #include "drivers/steering_plan.hpp"
 
 struct rte_mempool;
@@ -32,6 +36,7 @@ struct NicPortOptions {
     uint16_t mtu = 1500;                      // IP bytes
     unsigned rx_queues = 1;                   // wanted: one per worker
     unsigned tx_queues = 1;                   // wanted: one per worker
+    std::vector<uint8_t> rss_key;             // random_rss_key(), the same for all ports; empty: each device's own
     std::string lock_directory = "/run/penstock";
 };
 
@@ -48,9 +53,11 @@ struct NicPortFacts {
     uint16_t tx_queues = 1;  // granted; may be fewer than workers: then some worker sends for others
     uint16_t rx_descriptors = 0;
     uint16_t tx_descriptors = 0;
-    std::vector<std::string> offloads;  // granted: "rx-ipv4-cksum", "tx-udp-cksum", "rss", ...
+    std::vector<std::string> offloads;  // granted: "rx-ipv4-cksum", "rss"
     bool rx_checksum_checked = false;   // IPv4 header checksums are verified on receipt
-    SteeringPlan steering;
+    SteeringPlan steering;              // of a started port
+    std::vector<PortSetting> settings;  // each thing asked of the device, granted, and why not
+    std::string check_failed;           // what the self-check saw that speaks against predictable RSS; "" nothing
 };
 
 struct NicPortCounters {
@@ -74,6 +81,8 @@ class NicPort {
     void add_demand(MempoolDemand& demand) const;
     // Queues, offloads, RSS, MTU. `workers` decides about the steering plan.
     Status configure(rte_mempool* pool, unsigned workers);
+    // Frames flow from here on. Settles what only a started device tells, RSS key and table, puts it to the test, and decides about
+    // steering. A device that can lead its transmit side back is started twice, the first time for that test.
     Status start();
     void stop();  // no worker may poll any more; idempotent
 
@@ -88,7 +97,14 @@ class NicPort {
     Status prepare_device(const NoticeSink& sink);
     Status bring_to_life();
     Status ask_capabilities();
-    Status set_up_queues(rte_mempool* pool);
+    void note_queues(const char* name, unsigned asked, unsigned granted);
+    Status configure_device(bool loopback);
+    Status set_up_queues();
+    Status start_device();
+    Status restart_device(bool loopback);
+    [[nodiscard]] SteeringFacts read_steering_facts();
+    Status check_steering(SteeringFacts& found);
+    Status loop_back(const SteeringFacts& found, std::span<const KnownPacket> packets, LoopbackAnswer& answer);
 
     NicPortOptions options_;
     NicPortFacts facts_;
@@ -96,6 +112,10 @@ class NicPort {
     const PmdProfile* profile_ = nullptr;
     DeviceString device_;
     uint32_t buffer_bytes_ = 0;  // room for a frame in an mbuf, as the driver wants it
+    unsigned workers_ = 1;
+    rte_mempool* pool_ = nullptr;
+    RssRequest rss_;  // outlives the configured device, which keeps a pointer to the key
+    bool rss_granted_ = false;
     // In the order in which they are taken: the lock outlives the guard, and both outlive the device.
     PortLock lock_;
     std::unique_ptr<KernelInterface> interface_;

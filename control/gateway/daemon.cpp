@@ -186,6 +186,7 @@ Status Daemon::start_eal() {
 
 Status Daemon::open_ports() {
     const auto workers = static_cast<unsigned>(cores_.worker_cpus.size());
+    const std::vector<uint8_t> rss_key = drivers::random_rss_key();
     int some_socket = -1;  // a port that belongs to no NUMA node takes its buffers where another one does
     for (const PortOption& option : options_.ports) {
         const NicPortId id{static_cast<uint8_t>(ports_.size())};
@@ -195,7 +196,8 @@ Status Daemon::open_ports() {
                                              .addresses = option.addresses,
                                              .mtu = option.mtu,
                                              .rx_queues = workers,
-                                             .tx_queues = workers},
+                                             .tx_queues = workers,
+                                             .rss_key = rss_key},
                                             to_log);
         if (!port) {
             return std::unexpected(std::move(port.error()));
@@ -219,9 +221,6 @@ Status Daemon::open_ports() {
         if (auto configured = port->configure(pools_.on(socket_of(*port)), workers); !configured) {
             return configured;
         }
-        const auto& facts = port->facts();
-        log::get("drivers").info("port {} is {} ({}): {} receive and {} transmit queues, MTU {}, steering: {}", facts.id.value, facts.name,
-                                 facts.driver, facts.rx_queues, facts.tx_queues, facts.mtu, facts.steering.reason);
     }
     return {};
 }
@@ -281,7 +280,16 @@ Status Daemon::start_workers() {
                                      .snat_ports = options_.snat_ports,
                                      .ports = {}};
     for (const auto& port : ports_) {
+        if (auto started = port->start(); !started) {
+            return started;
+        }
         const auto& facts = port->facts();
+        log::get("drivers").info("port {} is {} ({}): {} receive and {} transmit queues, MTU {}, steering {}: {}", facts.id.value,
+                                 facts.name, facts.driver, facts.rx_queues, facts.tx_queues, facts.mtu,
+                                 drivers::to_string(facts.steering.steering), facts.steering.reason);
+        if (!facts.check_failed.empty()) {
+            log::get("drivers").error("port {}: predictable RSS is refused: {}", facts.id.value, facts.check_failed);
+        }
         options.ports.push_back({.id = facts.id,
                                  .dpdk_port = facts.dpdk_port,
                                  .rx_queues = facts.rx_queues,
@@ -290,9 +298,6 @@ Status Daemon::start_workers() {
                                  .rx_checksum_checked = facts.rx_checksum_checked,
                                  .mac = facts.mac,
                                  .reply_hash = facts.steering.reply_hash});
-        if (auto started = port->start(); !started) {
-            return started;
-        }
     }
     auto workers = worker::WorkerSet::start(std::move(options), std::move(initial_));
     if (!workers) {

@@ -194,6 +194,13 @@ v1::ListPortsResponse StatusView::ports() const {
         }
         message.set_steering(drivers::to_string(facts.steering.steering));
         message.set_steering_reason(facts.steering.reason);
+        for (const auto& setting : facts.settings) {
+            v1::PortSetting& said = *message.add_settings();
+            said.set_name(setting.name);
+            said.set_asked(setting.asked);
+            said.set_granted(setting.granted);
+            said.set_reason(setting.reason);
+        }
         const auto counters = port->counters();
         message.set_rx_packets(counters.rx_packets);
         message.set_rx_bytes(counters.rx_bytes);

@@ -10,6 +10,7 @@
 #include <bit>
 
 #include "drivers/pmd/completion.hpp"
+#include "drivers/pmd/profiles.hpp"
 
 namespace penstock::drivers {
 namespace {
@@ -34,7 +35,27 @@ static_assert(kSlotMin * kSlotsMax <= kRingBytesMax);
 // RTE_PMD_AF_PACKET_MAX_RINGS.
 constexpr unsigned kQueuePairsMax = 16;
 
+constexpr Quirk kQuirks[] = {
+    {"the kernel joins IPv4 fragments before the driver sees them", "drivers/net/af_packet/rte_eth_af_packet.c, PACKET_FANOUT_FLAG_DEFRAG"},
+    {"the kernel's own stack gets each frame as well; penstockd keeps it away by a netdev ingress drop", "run here"},
+    {"reports 1,518 as its largest frame whatever its slots hold, so ethdev refuses a larger MTU",
+     "drivers/net/af_packet/rte_eth_af_packet.c, eth_dev_info()"},
+};
+
 }  // namespace
+
+constinit const PmdProfile kAfPacketProfile = {
+    .driver = "net_af_packet",
+    .family = "any Linux interface, by packet sockets",
+    .binding = Binding::Interface,
+    .spread = RxSpread::Unsteady,
+    .spread_reason = "the kernel's fanout moves a flow to another queue when its own is full",
+    .kernel_hears = true,
+    .uses_interface = true,
+    .needs_interface = true,
+    .mtu_by_interface = true,
+    .quirks = kQuirks,
+};
 
 Result<CompletionResult> complete_af_packet(DeviceString& device, const CompletionFacts& facts) {
     device.complete("qpairs", std::to_string(std::min(facts.queues, kQueuePairsMax)));

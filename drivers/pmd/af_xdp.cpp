@@ -4,8 +4,39 @@
 #include <algorithm>
 
 #include "drivers/pmd/completion.hpp"
+#include "drivers/pmd/profiles.hpp"
 
 namespace penstock::drivers {
+namespace {
+
+// AF_XDP keeps buffers in its fill ring before the first frame comes, and in its completion ring after the last has left
+// (ETH_AF_XDP_DFLT_NUM_DESCS each).
+constexpr uint32_t kXdpRing = 2048;
+// An XDP buffer may not cross a page.
+constexpr uint32_t kXdpObjectMax = 4096;
+
+constexpr Quirk kQuirks[] = {
+    {"the interface's own RSS chooses the queue; many hash no UDP ports before `ethtool -N DEV rx-flow-hash udp4 sdfn` says so",
+     "ethtool(8)"},
+    {"zero copy where the interface's kernel driver can, copies otherwise", "doc/guides/nics/af_xdp.rst, force_copy"},
+    {"the largest MTU is what a page holds", "doc/guides/nics/af_xdp.rst, Limitations"},
+};
+
+}  // namespace
+
+constinit const PmdProfile kAfXdpProfile = {
+    .driver = "net_af_xdp",
+    .family = "any Linux interface, by AF_XDP sockets",
+    .binding = Binding::Interface,
+    .spread = RxSpread::None,
+    .spread_reason = "queues follow the interface's own RSS, which the driver cannot see",
+    .uses_interface = true,
+    .needs_interface = true,
+    .mtu_by_interface = true,
+    .mbufs_per_queue = 2 * kXdpRing,
+    .mbuf_object_max = kXdpObjectMax,
+    .quirks = kQuirks,
+};
 
 Result<CompletionResult> complete_af_xdp(DeviceString& device, const CompletionFacts& facts) {
     const unsigned channels = std::max(1u, facts.interface_channels);

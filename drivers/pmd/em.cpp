@@ -1,0 +1,20 @@
+// net_e1000_em: Intel 82540 to 82574 and what virtual machines call e1000 and e1000e.
+#include "drivers/pmd/profiles.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+constexpr Quirk kQuirks[] = {
+    {"two receive queues are offered and RSS is not: all frames come to the first",
+     "drivers/net/e1000/em_ethdev.c, eth_em_infos_get(); em_rxtx.c, eth_em_rx_init()"},
+};
+
+}  // namespace
+
+constinit const PmdProfile kEmProfile = {
+    .driver = "net_e1000_em",
+    .family = "Intel 8254x, 82574; e1000 and e1000e of virtual machines",
+    .quirks = kQuirks,
+};
+
+}  // namespace penstock::drivers

@@ -1,0 +1,25 @@
+// net_iavf: a virtual function of ice or i40e.
+#include "drivers/pmd/profiles.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+constexpr Quirk kQuirks[] = {
+    {"key, table and kinds are what the host's driver lets a function have", "drivers/net/iavf/iavf_ethdev.c, iavf_dev_info_get()"},
+    {"with the kernel's i40e as host the function's kinds are the host's choice, and the driver tells what was asked",
+     "drivers/net/iavf/iavf_ethdev.c, iavf_rss_hash_set()"},
+};
+
+}  // namespace
+
+constinit const PmdProfile kIavfProfile = {
+    .driver = "net_iavf",
+    .family = "virtual functions of Intel 700 and 800 series",
+    .rss = kIntelRss52,
+    .flow = {.items = FlowExpectation::kAllItems,
+             .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kMark | FlowExpectation::kCount |
+                        FlowExpectation::kRss | FlowExpectation::kPassthru},
+    .quirks = kQuirks,
+};
+
+}  // namespace penstock::drivers

@@ -1,0 +1,28 @@
+// net_ice: Intel E810 and E820 series.
+#include "drivers/pmd/profiles.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+constexpr Quirk kQuirks[] = {
+    {"without its DDP package (/lib/firmware/intel/ice/ddp) the driver does not start, or has one queue in safe mode",
+     "doc/guides/nics/ice.rst, safe-mode-support"},
+    {"a rule of its flow director matches an L4 port whole or not at all, so no rule stands for a worker's SNAT ports",
+     "drivers/net/ice/ice_fdir_filter.c, ice_fdir_parse_pattern()"},
+    {"symmetric Toeplitz and simple xor are set by rte_flow only, which Penstock never does",
+     "drivers/net/ice/ice_hash.c, ice_hash_parse_action()"},
+};
+
+}  // namespace
+
+constinit const PmdProfile kIceProfile = {
+    .driver = "net_ice",
+    .family = "Intel E810, E822, E823",
+    .rss = kIntelRss52,
+    .flow = {.items = FlowExpectation::kAllItems,
+             .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kMark | FlowExpectation::kCount |
+                        FlowExpectation::kRss | FlowExpectation::kPassthru},
+    .quirks = kQuirks,
+};
+
+}  // namespace penstock::drivers

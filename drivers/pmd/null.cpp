@@ -1,0 +1,23 @@
+// net_null: receives nothings and sends into nothing.
+#include "drivers/pmd/profiles.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+constexpr Quirk kQuirks[] = {
+    {"key and table can be set and read, without effect", "drivers/net/null/rte_eth_null.c, eth_rss_reta_update()"},
+};
+
+}  // namespace
+
+constinit const PmdProfile kNullProfile = {
+    .driver = "net_null",
+    .family = "nothing",
+    .binding = Binding::Software,
+    .spread = RxSpread::None,
+    .spread_reason = "its RSS can be set and read, and does nothing",
+    .rss = {.kinds = kAllRssKinds, .key = RssAccess::Settable, .key_bytes = 40, .table = RssAccess::Settable},
+    .quirks = kQuirks,
+};
+
+}  // namespace penstock::drivers

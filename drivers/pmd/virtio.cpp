@@ -1,0 +1,25 @@
+// net_virtio: virtio-net of a virtual machine.
+#include "drivers/pmd/profiles.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+constexpr Quirk kQuirks[] = {
+    {"RSS only where the host offers VIRTIO_NET_F_RSS (QEMU: mq=on,rss=on, vhost off or one that knows RSS); else all queues get what the "
+     "host likes",
+     "drivers/net/virtio/virtio_ethdev.c, virtio_dev_info_get()"},
+    {"the hash is not put into mbufs", "drivers/net/virtio/virtio_rxtx.c, virtio_rx_offload()"},
+    {"key and table that are read are the driver's own copies: the device cannot be asked",
+     "drivers/net/virtio/virtio_ethdev.c, virtio_dev_rss_hash_conf_get()"},
+};
+
+}  // namespace
+
+constinit const PmdProfile kVirtioProfile = {
+    .driver = "net_virtio",
+    .family = "virtio-net (PCI)",
+    .rss = {.kinds = kAllRssKinds, .key = RssAccess::Settable, .key_bytes = 40, .table = RssAccess::Settable},
+    .quirks = kQuirks,
+};
+
+}  // namespace penstock::drivers

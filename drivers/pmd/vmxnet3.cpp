@@ -1,0 +1,24 @@
+// net_vmxnet3: VMware's paravirtual NIC.
+#include "drivers/pmd/profiles.hpp"
+
+namespace penstock::drivers {
+namespace {
+
+constexpr Quirk kQuirks[] = {
+    {"the key is taken with the configuration, and cannot be read", "drivers/net/vmxnet3/vmxnet3_ethdev.c, vmxnet3_eth_dev_ops"},
+    {"UDP is hashed from version 4 of the device on", "drivers/net/vmxnet3/vmxnet3_ethdev.c, vmxnet3_dev_info_get()"},
+    {"the table has four entries for each queue and is known only when RSS is configured",
+     "drivers/net/vmxnet3/vmxnet3_rxtx.c, vmxnet3_rss_configure()"},
+    {"at least 512 transmit descriptors", "drivers/net/vmxnet3/vmxnet3_ring.h, VMXNET3_DEF_TX_RING_SIZE"},
+};
+
+}  // namespace
+
+constinit const PmdProfile kVmxnet3Profile = {
+    .driver = "net_vmxnet3",
+    .family = "VMware vmxnet3",
+    .rss = {.kinds = kAllRssKinds, .key = RssAccess::Hidden, .key_bytes = 40, .table = RssAccess::Settable},
+    .quirks = kQuirks,
+};
+
+}  // namespace penstock::drivers
