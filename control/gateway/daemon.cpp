@@ -172,7 +172,7 @@ Status Daemon::start_eal() {
     for (const PortOption& port : options_.ports) {
         const auto device = drivers::DeviceString::parse(port.device);
         if (device && device->is_pci) {
-            eal.pci_allow.push_back(device->name);
+            eal.pci_allow.push_back(device->to_string());  // with its arguments: EAL probes it
         }
     }
     auto started = drivers::Eal::start(std::move(eal));
