@@ -33,7 +33,7 @@ def tcp_and_udp_pass_real_drivers_and_are_counted_exactly_XIP001_LB001_NODEPORT0
     report = accounting.send_and_settle(lab.network, lab.gateway, frontends, 30)
     equal(report.problems(), [], "problems")
 
-    # Frames of full size, whose checksums the cards write and verify.
+    # Frames of full size, whose checksums the cards are not asked to write: they follow the rewrites.
     content = lab.make_file("download", 500_000)
     answer = lab.get(VIP, 80, "/files/download", timeout_s=60)
     equal((answer.status, hashlib.sha256(answer.body).hexdigest()), (200, hashlib.sha256(content).hexdigest()), "status and SHA-256")
@@ -43,7 +43,7 @@ def tcp_and_udp_pass_real_drivers_and_are_counted_exactly_XIP001_LB001_NODEPORT0
         equal((port["link_up"], port["rx_queues"], port["tx_queues"]), (True, queues, queues), "link and queues")
         equal(port["steering"], "handoff", "steering")
         check(re.search(reason, port["steering_reason"]), f"the reason of handoff is {port['steering_reason']!r}")
-        check({"rx-tcp-cksum", "tx-tcp-cksum"} <= set(port["offloads"]), f"{driver} grants {port['offloads']}")
+        equal([name for name in port.get("offloads", []) if name.startswith("tx")], [], "transmit offloads, which nobody uses")
         equal(int(port["rx_missed"]), 0, "missed by the card")
     equal(lab.drops(), {}, "drops")
     lab.remarks.append(f"{packets_in(report)} packets counted alike by the client and by penstockd")
