@@ -1,0 +1,65 @@
+// A gateway of real parts on software NICs: two NicPorts as the daemon makes them, workers on lcores that share a CPU, and a test that
+// holds both cables. What the NICs are like is said by their arguments (tests/support/soft_nic/soft_nic.hpp).
+//
+//   clients --- net_soft (uplink, 10.80.1.1) [NicPort, workers, NicPort] net_soft (cluster, 10.80.2.1) --- backends 10.80.2.11 ...
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dataplane/base/result.hpp"
+#include "dataplane/worker/worker_set.hpp"
+#include "drivers/mempool.hpp"
+#include "drivers/nic_port.hpp"
+#include "tests/support/soft_nic/soft_nic.hpp"
+#include "tests/support/virtual_gateway.hpp"
+
+namespace penstock::test {
+
+struct BedOptions {
+    uint32_t workers = 1;
+    std::string nic;  // arguments of both NICs
+    std::vector<TestService> services;
+    // Per worker: all of a run's 100,000 may land on one of them, and each of IPv6, the half, takes the place of two.
+    uint32_t connections = 160'000;
+};
+
+class SteeringBed {
+ public:
+    static Result<std::unique_ptr<SteeringBed>> start(const BedOptions& options);
+    ~SteeringBed();
+    SteeringBed(const SteeringBed&) = delete;
+    SteeringBed& operator=(const SteeringBed&) = delete;
+
+    [[nodiscard]] drivers::NicPort& port(NicPortId id) { return *ports_[id.value]; }
+    [[nodiscard]] SoftNic& nic(NicPortId id) { return *nics_[id.value]; }
+    [[nodiscard]] SoftWire& wire(NicPortId id) { return wires_[id.value]; }
+    [[nodiscard]] worker::WorkerSet& workers() { return *workers_; }
+    [[nodiscard]] VirtualGateway& gateway() { return gateway_; }
+    // What the ports said while they were probed, configured and started, a line each.
+    [[nodiscard]] const std::string& notices() const { return notices_; }
+
+    // Over all workers.
+    [[nodiscard]] uint64_t count(stats::Counter counter) const;
+    [[nodiscard]] uint64_t connections() const;
+    [[nodiscard]] uint64_t drops() const;
+    // "fragment 3, route-missing 1": for failures.
+    [[nodiscard]] std::string drops_by_name() const;
+
+ private:
+    SteeringBed() = default;
+    Status start_port(NicPortId id, const BedOptions& options);
+    Status start_workers(const BedOptions& options);
+
+    std::string notices_;
+    VirtualGateway gateway_;
+    drivers::Mempools pools_;
+    std::vector<std::unique_ptr<drivers::NicPort>> ports_;
+    std::vector<SoftNic*> nics_;
+    std::vector<SoftWire> wires_;
+    std::unique_ptr<worker::WorkerSet> workers_;  // ends first
+};
+
+}  // namespace penstock::test

@@ -1,0 +1,73 @@
+// Replies come home, whatever the NIC is like: real NicPorts and workers on software NICs, 100,000 full-NAT connections a configuration,
+// both families, TCP and UDP. Where the plan promises it, no reply is handed over; where nothing can be promised, each one still arrives.
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "tests/steering/bed.hpp"
+#include "tests/steering/traffic.hpp"
+
+namespace penstock::test {
+namespace {
+
+// A quarter of each kind. Sanitizers make every frame ten times as dear and find what they find among fewer.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint32_t kConnections = 8'000;
+#else
+constexpr uint32_t kConnections = 100'000;
+#endif
+
+std::unique_ptr<SteeringBed> start_bed(uint32_t workers, const std::string& nic) {
+    auto bed = SteeringBed::start({.workers = workers, .nic = nic, .services = steering_services()});
+    EXPECT_TRUE(bed.has_value()) << bed.error().what;
+    return bed ? std::move(*bed) : nullptr;
+}
+
+void pass_all(SteeringBed& bed) {
+    uint32_t opened = 0;
+    for (const TrafficKind& kind : kTrafficKinds) {
+        const TrafficResult result = open_connections(bed, kind, opened, kConnections / kTrafficKinds.size());
+        ASSERT_EQ(result.first_fault, "") << bed.drops_by_name();
+        opened += result.opened;
+    }
+    EXPECT_EQ(opened, kConnections);
+    EXPECT_EQ(bed.connections(), kConnections) << "each has one owner";
+    EXPECT_EQ(bed.drops(), 0u) << bed.drops_by_name();
+    EXPECT_EQ(bed.count(stats::Counter::HandedOff), bed.count(stats::Counter::HandedIn));
+}
+
+struct Nic {
+    const char* name;
+    const char* arguments;
+};
+void PrintTo(const Nic& nic, std::ostream* out) {
+    *out << nic.name << " (" << nic.arguments << ")";
+}
+using Case = std::tuple<Nic, uint32_t>;
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+    return std::get<0>(info.param).name + std::to_string(std::get<1>(info.param));
+}
+
+// No help from the NIC, or harm: it promises nothing, and its choice of queues is as bad as can be.
+class Hostile : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Steering, Hostile,
+                         testing::Combine(testing::Values(Nic{"OneQueue", "rss=none,flow_rules=0,spread=zero"},
+                                                          Nic{"AnyQueue", "rss=none,flow_rules=0,spread=random"},
+                                                          Nic{"ChangingQueue", "rss=none,flow_rules=0,spread=wander"},
+                                                          Nic{"AddressesOnly", "rss=ipv4+ipv6,flow_rules=0"},
+                                                          Nic{"HiddenKey", "key=hidden,reta_access=hidden,loopback=0,flow_rules=0"}),
+                                          testing::Values(1u, 2u, 4u)),
+                         name_of);
+
+TEST_P(Hostile, EachConnectionWorks) {
+    const auto& [nic, workers] = GetParam();
+    const auto bed = start_bed(workers, nic.arguments);
+    ASSERT_NE(bed, nullptr);
+    pass_all(*bed);
+    if (workers > 1) {
+        EXPECT_GT(bed->count(stats::Counter::HandedOff), kConnections / 4) << "by luck alone, some replies are at home";
+    }
+}
+
+}  // namespace
+}  // namespace penstock::test
