@@ -197,9 +197,7 @@ Status NicPort::configure(rte_mempool* pool, unsigned workers) {
     }
     auto done = configure_device(false);
     if (!done && !rss_.key.empty()) {
-        note_setting(
-            facts_.settings,
-            {.name = "rss-key", .asked = "random", .granted = {}, .reason = "the device starts only with its own: " + done.error().what});
+        rss_.key_refused = "the driver does not take a key: " + done.error().what;
         rss_.key.clear();
         done = configure_device(false);
     }

@@ -61,8 +61,12 @@ bool read_key(uint16_t dpdk_port, uint8_t bytes, RssReading& reading) {
 }
 
 void settle_key(uint16_t dpdk_port, uint8_t bytes, RssRequest& request, RssReading& reading, std::vector<PortSetting>& settings) {
-    PortSetting setting{
-        .name = "rss-key", .asked = request.key.empty() ? "as it is" : key_text("random", request.key.size()), .granted = {}, .reason = {}};
+    PortSetting setting{.name = "rss-key", .asked = "as it is", .granted = {}, .reason = request.key_refused};
+    if (!request.key.empty()) {
+        setting.asked = key_text("random", request.key.size());
+    } else if (!request.key_refused.empty()) {
+        setting.asked = "random";
+    }
     bool readable = read_key(dpdk_port, bytes, reading);
     if (!request.key.empty() && (!readable || reading.key != request.key)) {
         // Not every driver takes the key with its configuration.
@@ -82,7 +86,7 @@ void settle_key(uint16_t dpdk_port, uint8_t bytes, RssRequest& request, RssReadi
         reading.key_reason.clear();
         reading.key_taken = reading.key == request.key;
         setting.granted = key_text(reading.key_taken ? "random" : "the device's own", reading.key.size());
-    } else {
+    } else if (setting.reason.empty()) {
         setting.reason = reading.key_reason;
     }
     note_setting(settings, std::move(setting));
@@ -111,7 +115,15 @@ void settle_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssRead
     }
     bool same = true;
     for (uint16_t entry = 0; entry < entries; ++entry) {
-        reading.table.push_back(entry_of(found, entry));
+        const uint16_t queue = entry_of(found, entry);
+        if (queue >= queues) {  // a driver that reads what is not there
+            reading.table.clear();
+            reading.table_reason = "the RSS indirection table names queue " + std::to_string(queue) + " of " + std::to_string(queues);
+            setting.reason = reading.table_reason;
+            note_setting(settings, std::move(setting));
+            return;
+        }
+        reading.table.push_back(queue);
         same = same && reading.table.back() == entry % queues;
     }
     reading.table_taken = taken == 0 && same;

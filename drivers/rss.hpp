@@ -56,6 +56,7 @@ struct RssReading {
 // What rte_eth_dev_configure is to be given, and what it took.
 struct RssRequest {
     std::vector<uint8_t> key;  // as long as the device takes; empty: the device's own. DPDK keeps a pointer to it while the port lives
+    std::string key_refused;   // why it is the device's own although another was to be had
     uint64_t types = 0;        // RTE_ETH_RSS_*
     uint16_t queues = 1;
 };

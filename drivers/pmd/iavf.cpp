@@ -6,8 +6,8 @@ namespace {
 
 constexpr Quirk kQuirks[] = {
     {"key, table and kinds are what the host's driver lets a function have", "drivers/net/iavf/iavf_ethdev.c, iavf_dev_info_get()"},
-    {"with the kernel's i40e as host the function's kinds are the host's choice, and the driver tells what was asked",
-     "drivers/net/iavf/iavf_ethdev.c, iavf_rss_hash_set()"},
+    {"where the host lets no function choose its kinds, the driver warns in its log and tells what was asked",
+     "drivers/net/iavf/iavf_ethdev.c, iavf_config_rss_hf()"},
 };
 
 }  // namespace

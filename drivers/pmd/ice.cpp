@@ -5,8 +5,8 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kQuirks[] = {
-    {"without its DDP package (/lib/firmware/intel/ice/ddp) the driver does not start, or has one queue in safe mode",
-     "doc/guides/nics/ice.rst, safe-mode-support"},
+    {"without its DDP package (/lib/firmware/intel/ice/ddp) it starts only with safe-mode-support=1, and then has no RSS",
+     "doc/guides/nics/ice.rst, Safe Mode Support"},
     {"a rule of its flow director matches an L4 port whole or not at all, so no rule stands for a worker's SNAT ports",
      "drivers/net/ice/ice_fdir_filter.c, ice_fdir_parse_pattern()"},
     {"symmetric Toeplitz and simple xor are set by rte_flow only, which Penstock never does",

@@ -6,14 +6,13 @@ namespace {
 
 constexpr Quirk kQuirks[] = {
     {"the table can be set only once the port is started", "drivers/net/ixgbe/ixgbe_ethdev.c, ixgbe_dev_rss_reta_update()"},
-    {"82598 takes neither key nor table after its start", "drivers/net/ixgbe/ixgbe_ethdev.c, ixgbe_rss_update_sp()"},
     {"all rules of its flow director share one mask, and its n-tuple filters match ports whole",
      "drivers/net/ixgbe/ixgbe_flow.c, cons_parse_ntuple_filter()"},
 };
 
 constexpr Quirk kVfQuirks[] = {
-    {"all functions of one port share the key and, before X550, the table of the port",
-     "drivers/net/ixgbe/ixgbe_rxtx.c, ixgbe_dev_mq_rx_configure()"},
+    {"functions of 82599 and X540 share key and table with their port, and can neither set nor see them",
+     "doc/guides/nics/intel_vf.rst; drivers/net/ixgbe/ixgbe_ethdev.c, ixgbe_rss_update_sp()"},
 };
 
 }  // namespace
@@ -33,6 +32,8 @@ constinit const PmdProfile kIxgbeVfProfile = {
     .driver = "net_ixgbe_vf",
     .family = "virtual functions of Intel 82599, X540, X550",
     .rss = kIntelRss40,
+    // X550's would be another matter, but nothing tells them apart here.
+    .other_hash_reason = "a virtual function may share key and table with its port, which it cannot see",
     .quirks = kVfQuirks,
 };
 
