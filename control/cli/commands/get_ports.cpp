@@ -14,6 +14,17 @@ Result<std::string> run(Gateway* gateway, const Request& request) {
     return request.is_structured() ? structured(json_list(ports->ports()), request.format) : ports_table(*ports, request.is_wide());
 }
 
+// The names of the settings that have a reason; the reasons are a paragraph each, and -o yaml has the room.
+std::vector<std::string> not_as_asked(const v1::Port& port) {
+    std::vector<std::string> names;
+    for (const v1::PortSetting& setting : port.settings()) {
+        if (!setting.reason().empty()) {
+            names.push_back(setting.name());
+        }
+    }
+    return names;
+}
+
 }  // namespace
 
 std::string ports_table(const v1::ListPortsResponse& ports, bool wide) {
@@ -28,7 +39,13 @@ std::string ports_table(const v1::ListPortsResponse& ports, bool wide) {
                                        {"TX-BYTES", true},
                                        {"PUNTED", true},
                                        {"FROM-HOST", true},
+                                       {"HANDED-OFF", true},
+                                       {"HANDOFF-LOST", true},
+                                       {"MISPLACED", true},
+                                       {"STATE"},
+                                       {"MEMBERS"},
                                        {"OFFLOADS"},
+                                       {"NOT-AS-ASKED"},
                                        {"STEERING-REASON"}});
     }
     Table table(std::move(columns));
@@ -47,9 +64,14 @@ std::string ports_table(const v1::ListPortsResponse& ports, bool wide) {
                                        std::to_string(port.rx_missed())};
         if (wide) {
             const std::vector<std::string> offloads(port.offloads().begin(), port.offloads().end());
-            cells.insert(cells.end(), {port.name(), port.mac(), std::to_string(port.rx_bytes()), std::to_string(port.tx_bytes()),
-                                       std::to_string(port.punted()), std::to_string(port.from_host()),
-                                       list_text(offloads, offloads.size()), port.steering_reason()});
+            const std::vector<std::string> members(port.members().begin(), port.members().end());
+            const std::vector<std::string> refused = not_as_asked(port);
+            cells.insert(cells.end(),
+                         {port.name(), port.mac(), std::to_string(port.rx_bytes()), std::to_string(port.tx_bytes()),
+                          std::to_string(port.punted()), std::to_string(port.from_host()), std::to_string(port.handed_off()),
+                          std::to_string(port.handoff_lost()), std::to_string(port.replies_misplaced()), port.state(),
+                          list_text(members, members.size()), list_text(offloads, offloads.size()), list_text(refused, refused.size()),
+                          port.steering_reason()});
         }
         table.add(std::move(cells));
     }
