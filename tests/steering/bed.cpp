@@ -11,6 +11,7 @@ Result<std::unique_ptr<SteeringBed>> SteeringBed::start(const BedOptions& option
     }
     std::unique_ptr<SteeringBed> bed(new SteeringBed);
     bed->gateway_.publish(options.services);
+    bed->rss_key_ = drivers::random_rss_key();
     for (const NicPortId id : {kUp, kCluster}) {
         if (auto started = bed->start_port(id, options); !started) {
             return std::unexpected(started.error());
@@ -28,6 +29,7 @@ Status SteeringBed::start_port(NicPortId id, const BedOptions& options) {
     wanted.device = "net_soft" + std::to_string(number++) + ",mac=" + (id == kUp ? kUpMac : kClusterMac).to_string() +
                     (options.nic.empty() ? "" : "," + options.nic);
     wanted.rx_queues = wanted.tx_queues = options.workers;
+    wanted.rss_key = rss_key_;
     auto port =
         drivers::NicPort::probe(id, wanted, [this](drivers::NoticeLevel, std::string_view line) { notices_ += std::string(line) + "\n"; });
     if (!port) {

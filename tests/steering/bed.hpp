@@ -54,6 +54,7 @@ class SteeringBed {
     Status start_workers(const BedOptions& options);
 
     std::string notices_;
+    std::vector<uint8_t> rss_key_;  // of both ports, as the daemon draws it
     VirtualGateway gateway_;
     drivers::Mempools pools_;
     std::vector<std::unique_ptr<drivers::NicPort>> ports_;
