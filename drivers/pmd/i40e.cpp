@@ -5,6 +5,7 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kQuirks[] = {
+    {"sends by its simple path only while no transmit offload is asked for", "drivers/net/i40e/i40e_rxtx.c, i40e_set_tx_function_flag()"},
     {"the hash function is one setting of the whole card; the driver sets it to Toeplitz when a port starts, but not with "
      "support-multi-driver=1",
      "drivers/net/i40e/i40e_ethdev.c, i40e_pf_global_rss_reset()"},

@@ -5,6 +5,7 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kQuirks[] = {
+    {"sends by its simple path only while no transmit offload is asked for", "drivers/net/ixgbe/ixgbe_rxtx.c, ixgbe_set_tx_function()"},
     {"the table can be set only once the port is started", "drivers/net/ixgbe/ixgbe_ethdev.c, ixgbe_dev_rss_reta_update()"},
     {"all rules of its flow director share one mask, and its n-tuple filters match ports whole",
      "drivers/net/ixgbe/ixgbe_flow.c, cons_parse_ntuple_filter()"},

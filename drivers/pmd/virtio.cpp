@@ -5,6 +5,10 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kQuirks[] = {
+    {"whoever asks for L4 checksums on receipt gets packets of the same host without one (VIRTIO_NET_F_GUEST_CSUM); Penstock does not ask, "
+     "so "
+     "they come whole",
+     "drivers/net/virtio/virtio_ethdev.c, virtio_dev_configure(); virtio_rxtx.c, virtio_rx_offload()"},
     {"RSS only where the host offers VIRTIO_NET_F_RSS (QEMU: mq=on,rss=on, vhost off or one that knows RSS); else all queues get what the "
      "host likes",
      "drivers/net/virtio/virtio_ethdev.c, virtio_dev_info_get()"},

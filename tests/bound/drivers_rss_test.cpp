@@ -200,12 +200,21 @@ TEST_F(PortRss, OneWorkerAsksForNothing) {
     EXPECT_EQ(port.setting("self-check"), PortSetting{});
 }
 
-TEST_F(PortRss, NobodyAsksForTransmitChecksums) {
+TEST_F(PortRss, OnlyWhatSomebodyUsesIsAskedFor) {
     {
         const StartedPort port("", 2);
         ASSERT_EQ(port.error, "");
         EXPECT_EQ(port.facts().offloads, (std::vector<std::string>{"rx-ipv4-cksum", "rss"}));
         EXPECT_EQ(port.setting("rx-ipv4-cksum"), (PortSetting{"rx-ipv4-cksum", "on", "on", ""}));
+    }
+    {
+        // What the device was told, not what the port says of it.
+        const StartedPort port("", 2);
+        ASSERT_EQ(port.error, "");
+        rte_eth_conf told{};
+        ASSERT_EQ(rte_eth_dev_conf_get(port.facts().dpdk_port, &told), 0);
+        EXPECT_EQ(told.txmode.offloads, 0u);
+        EXPECT_EQ(told.rxmode.offloads, RTE_ETH_RX_OFFLOAD_IPV4_CKSUM);
     }
     const StartedPort plain("checksum=0", 2);
     ASSERT_EQ(plain.error, "");
