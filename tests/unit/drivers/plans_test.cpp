@@ -108,6 +108,9 @@ TEST(SteeringPlan, TakesTheBestWayThatIsNotRefusedByName) {
         {"net_virtio", {.workers = 4, .rx_queues = 4}, Steering::Handoff, false, "no RSS"},
         {"net_ixgbe", {.workers = 4, .rx_queues = 4, .rss = rss_of(4)}, Steering::PredictableRss, true, "the port's own RSS hash"},
         {"net_ixgbe", {.workers = 3, .rx_queues = 3, .rss = rss_of(3)}, Steering::PredictableRss, true, "the port's own RSS hash"},
+        // The function of the hash cannot be read: where it is in doubt, nothing is foretold.
+        {"net_i40e", {.workers = 2, .rx_queues = 2, .rss = rss_of(2), .other_hash = true}, Steering::Handoff, true, "support-multi-driver"},
+        {"net_i40e", {.workers = 2, .rx_queues = 2, .rss = rss_of(2)}, Steering::PredictableRss, true, "the port's own RSS hash"},
         // RSS is asked for first, and rules only where it is refused.
         {"net_ixgbe",
          {.workers = 4, .rx_queues = 4, .rss = rss_of(4), .snat_to_queue = kRulesValid},
