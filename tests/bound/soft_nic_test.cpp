@@ -464,7 +464,7 @@ TEST_F(SoftNicTest, RefusesRulesInTheWordsOfDrivers) {
 }
 
 TEST_F(SoftNicTest, LeavesTheRestToTheKernelWhereIsolated) {
-    SoftPort port("");
+    SoftPort port("isolate=stopped");
     rte_flow_error error;
     EXPECT_EQ(rte_flow_isolate(port.port, 1, &error), 0);
     ASSERT_EQ(port.configure({}), 0);
@@ -481,6 +481,11 @@ TEST_F(SoftNicTest, LeavesTheRestToTheKernelWhereIsolated) {
     EXPECT_EQ(port.wire->put(not_ours).fate, Received::Fate::ToKernel);
     SoftPort cannot("isolate=0");
     EXPECT_EQ(rte_flow_isolate(cannot.port, 1, &error), -ENOTSUP);
+    SoftPort any_time("", {});
+    EXPECT_EQ(rte_flow_isolate(any_time.port, 1, &error), 0);
+    EXPECT_EQ(any_time.wire->put(ours).fate, Received::Fate::ToKernel);
+    EXPECT_EQ(rte_flow_isolate(any_time.port, 0, &error), 0);
+    EXPECT_TRUE(any_time.arrives_at(ours));
 }
 
 TEST_F(SoftNicTest, VerifiesAndFillsInChecksums) {

@@ -49,6 +49,9 @@ const Words kSpreadWords = {{"rss", static_cast<uint64_t>(Spread::Rss)},
                             {"wander", static_cast<uint64_t>(Spread::Wander)},
                             {"lies", static_cast<uint64_t>(Spread::Lies)}};
 const Words kMaskWords = {{"any", 0}, {"whole", 1}};
+const Words kIsolateWords = {{"0", static_cast<uint64_t>(Isolate::Never)},
+                             {"1", static_cast<uint64_t>(Isolate::AnyTime)},
+                             {"stopped", static_cast<uint64_t>(Isolate::Stopped)}};
 
 uint64_t all_of(const Words& words) {
     uint64_t all = 0;
@@ -143,7 +146,7 @@ std::optional<DeviceArguments> parse_device_arguments(const std::string& text, s
                           : key == "flow_actions"    ? value.list(made.flow_actions, kActionWords)
                           : key == "flow_masks"      ? value.word(made.whole_masks_only, kMaskWords)
                           : key == "flow_priorities" ? value.number(made.flow_priorities, 1, 1'000'000)
-                          : key == "isolate"         ? value.number(made.isolate, 0, 1)
+                          : key == "isolate"         ? value.word(made.isolate, kIsolateWords)
                           : key == "checksum"        ? value.number(made.checksum, 0, 1)
                           : key == "loopback"        ? value.number(made.loopback, 0, 1)
                           : key == "interrupts"      ? value.number(made.interrupts, 0, 1)

@@ -11,6 +11,9 @@ namespace penstock::test {
 // What a driver lets its owner do with something the NIC holds.
 enum class Access : uint8_t { Set, Fixed, Ignored, Hidden };
 
+// Whether rte_flow_isolate is served.
+enum class Isolate : uint8_t { Never, AnyTime, Stopped };
+
 enum class Spread : uint8_t { Rss, Random, Zero, Wander, Lies };
 
 struct DeviceArguments {
@@ -28,7 +31,7 @@ struct DeviceArguments {
     uint64_t flow_actions = 0;  // a bit for each RTE_FLOW_ACTION_TYPE_*, likewise
     bool whole_masks_only = false;
     uint32_t flow_priorities = 1;
-    bool isolate = true;
+    Isolate isolate = Isolate::AnyTime;
     bool checksum = true;
     bool loopback = true;
     bool interrupts = true;

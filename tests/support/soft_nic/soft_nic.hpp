@@ -24,7 +24,7 @@
 //   flow_actions=LIST     of queue drop mark rss count passthru (all)
 //   flow_masks=any|whole  `whole`: fields are matched in whole or not at all (any)
 //   flow_priorities=N     priorities that a rule may have, 0 first (1)
-//   isolate=0|1           whether rte_flow_isolate can be had (1)
+//   isolate=0|1|stopped   whether rte_flow_isolate can be had: at any time, or of a stopped port only, as with mlx5 (1)
 //   checksum=0|1          checksums verified on receipt and filled in on sending (1)
 //   loopback=0|1          whether rte_eth_conf::lpbk_mode can be had (1)
 //   interrupts=0|1        for receive queues, link state and removal (1)

@@ -152,10 +152,10 @@ rte_flow_ops flow_ops() {
         return device(dev).flows.query(flow, action, data, error);
     };
     ops.isolate = [](rte_eth_dev* dev, int set, rte_flow_error* error) {
-        if (!device(dev).arguments.isolate) {
+        if (device(dev).arguments.isolate == Isolate::Never) {
             return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr, "isolated mode is not supported");
         }
-        if (dev->data->dev_started != 0) {  // as mlx5
+        if (dev->data->dev_started != 0 && device(dev).arguments.isolate == Isolate::Stopped) {
             return rte_flow_error_set(error, EBUSY, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr, "the port must be stopped first");
         }
         const std::scoped_lock held(device(dev).mutex);
