@@ -66,12 +66,11 @@ std::string ports_table(const v1::ListPortsResponse& ports, bool wide) {
             const std::vector<std::string> offloads(port.offloads().begin(), port.offloads().end());
             const std::vector<std::string> members(port.members().begin(), port.members().end());
             const std::vector<std::string> refused = not_as_asked(port);
-            cells.insert(cells.end(),
-                         {port.name(), port.mac(), std::to_string(port.rx_bytes()), std::to_string(port.tx_bytes()),
-                          std::to_string(port.punted()), std::to_string(port.from_host()), std::to_string(port.handed_off()),
-                          std::to_string(port.handoff_lost()), std::to_string(port.replies_misplaced()), port.state(),
-                          list_text(members, members.size()), list_text(offloads, offloads.size()), list_text(refused, refused.size()),
-                          port.steering_reason()});
+            cells.insert(cells.end(), {port.name(), port.mac(), std::to_string(port.rx_bytes()), std::to_string(port.tx_bytes()),
+                                       std::to_string(port.punted()), std::to_string(port.from_host()), std::to_string(port.handed_off()),
+                                       std::to_string(port.handoff_lost()), std::to_string(port.replies_misplaced()), port.state(),
+                                       list_text(members, members.size()), list_text(offloads, offloads.size()),
+                                       list_text(refused, refused.size()), port.steering_reason()});
         }
         table.add(std::move(cells));
     }
