@@ -27,6 +27,11 @@ class Report:
     outcomes: dict  # by frontend
     accounts: dict  # by service port
 
+    @property
+    def packets(self):
+        """As penstockd counted them."""
+        return sum(account.forward_packets[1] + account.reverse_packets[1] for account in self.accounts.values())
+
     def problems(self):
         found = []
         for frontend, outcome in self.outcomes.items():

@@ -1,8 +1,8 @@
 """A virtual machine by software emulation, with the network cards and the IOMMU that a test asks for.
 
 The host's root file system is the guest's, read-only, so the programs under test are those that were just built. What the guest leaves
-(/mnt/share) is a folder of the run. Commands go through vm_agent.py; cards are pulled by QEMU's monitor. QEMU runs inside a network namespace
-of the run, with the TAPs that face its cards, and is the run's to end.
+(/mnt/share) is a folder of the run. Commands go through vm_agent.py; cards are pulled by QEMU's monitor. QEMU runs inside a network
+namespace of the run, with the TAPs that face its cards, and is the run's to end.
 """
 import dataclasses
 import json
@@ -84,7 +84,10 @@ class Machine:
 
     def words(self):
         iommu = "intel-iommu,intremap=on,device-iotlb=on"
-        arguments = ["console=ttyS0", "quiet", "panic=-1", "intel_iommu=on", f"hugepages={self._hugepages_mb // 2}",
+        # On a busy machine the emulated processor may stand still for longer than the kernel believes possible: it is not to panic for want
+        # of timer interrupts in its first moments, nor to distrust its clock.
+        arguments = ["console=ttyS0", "quiet", "panic=-1", "no_timer_check", "tsc=reliable", "nowatchdog", "intel_iommu=on",
+                     f"hugepages={self._hugepages_mb // 2}",
                      f"penstock.python={sys.executable}", f"penstock.agent={AGENT}", *(f"penstock.bind={path}" for path in self._visible)]
         words = ["nice", "-n", "5", vm_image.QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
                  # Emulation everywhere, so that a run is the same where there is KVM.
@@ -157,6 +160,13 @@ class Machine:
             return address
         listed = self.command("ls", f"/sys/bus/pci/devices/{address}").split()
         return next(name for name in listed if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", name))
+
+    def drive_by_kernel(self, card):
+        """The interface that the guest's kernel has for the card: up, and handing on each frame as it came."""
+        interface = self.command("sh", "-c", f"grep -l {card.mac} /sys/class/net/*/address").split("/")[4]
+        self.command("ip", "link", "set", interface, "up")
+        self.command("ethtool", "-K", interface, "gro", "off")
+        return interface
 
     def ask(self, do, patience_s=30, **arguments):
         self._asked += 1

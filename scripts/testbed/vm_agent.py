@@ -1,5 +1,5 @@
-"""Runs inside the virtual machine, as its first process, and does what vm.py asks: one JSON object a line over a virtio-serial port, and one
-in answer. {"id": 7, "do": "run", "words": ["ip", "link"], "timeout_s": 10} -> {"id": 7, "code": 0, "out": "...", "err": ""}; where it
+"""Runs inside the virtual machine, as its first process, and does what vm.py asks: a JSON object a line over a virtio-serial port, and one in
+answer. {"id": 7, "do": "run", "words": ["ip", "link"], "timeout_s": 10} -> {"id": 7, "code": 0, "out": "...", "err": ""}; where it
 cannot be done, {"id": 7, "error": "why"}.
 
 Only Python's own library, and little of it: each import is read from the host through an emulated disk.

@@ -1,0 +1,113 @@
+"""How frames find their queue: by the RSS of QEMU's virtio-net, which nobody here wrote, and by rules that Linux really installs."""
+import itertools
+import json
+import os
+
+from fixture import case, check, equal, until
+from frames import TCP, UDP, frame, send
+from vm_bed import PATIENCE_S, VIRTIO, Card
+
+QUEUES = 4
+FRAMES_OF_A_KIND = 100
+KINDS = {"TCP over IPv4": (TCP, "198.18.{}.{}"), "UDP over IPv4": (UDP, "198.18.{}.{}"),
+         "TCP over IPv6": (TCP, "2001:db8:{:x}::{:x}"), "UDP over IPv6": (UDP, "2001:db8:{:x}::{:x}")}
+
+
+def rss(queues):
+    """A virtio-net card's options. It needs an interrupt for each queue's two rings, one for control and one for its configuration."""
+    return f"mq=on,rss=on,hash=on,vectors={2 * queues + 2},{VIRTIO}"
+
+
+class Watch:
+    """tests/vm/watch in the guest, and what it told."""
+
+    def __init__(self, lab, device, workers, frames, *more, seconds=PATIENCE_S):
+        self._lab = lab
+        program = os.path.join(lab.build, "tests/vm/watch")
+        self._process = lab.machine.spawn([program, device, str(workers), str(frames), str(seconds), *more], "watch.log")
+        until("the port is watched", lambda: self._ended() or any("ready" in line for line in self.told()), PATIENCE_S, 0.5)
+        check(not self._ended(), f"watch ended: {self.told()}")
+
+    def told(self):
+        with open(os.path.join(self._lab.machine.share, "watch.log")) as log:
+            return [json.loads(line) for line in log if line.startswith("{") and line.endswith("\n")]
+
+    def one(self, key):
+        return next(line for line in self.told() if key in line)
+
+    def all(self, key):
+        return [line for line in self.told() if key in line]
+
+    def end(self):
+        """Waits until it has seen enough, or for too long."""
+        equal(self._process.wait(2 * PATIENCE_S), 0, "watch ended with")
+
+    def _ended(self):
+        return self._process.poll() is not None
+
+
+def flows_of(protocol, pattern, count):
+    """(source, its port, destination, its port), as a client and a gateway might have them; no two alike."""
+    for i in range(count):
+        yield (pattern.format(1, 1 + i % 7), 9376 + i % 3, pattern.format(2, 1 + i % 2), 1024 + 613 * i % 60_000, protocol)
+
+
+@case(queues=(QUEUES,))
+def each_frame_comes_out_of_the_queue_that_toeplitz_foretold_NAT002(lab):
+    lab.boot([Card("up", "virtio-net-pci", "tap-up", 0x10, queues=QUEUES, options=rss(QUEUES))])
+    flows = list(itertools.chain.from_iterable(flows_of(*kind, FRAMES_OF_A_KIND) for kind in KINDS.values()))
+    watch = Watch(lab, lab.gateway.devices[0], QUEUES, len(flows))
+    port = watch.one("driver")
+    equal((port["driver"], port["rx_queues"], port["check_failed"]), ("net_virtio", QUEUES, ""), "driver, queues, self-check")
+    equal(port["steering"], "predictable-rss", f"steering, because {port['reason']}")
+    send(lab.network.namespace("client"), "eth0", [frame(port["mac"], *flow) for flow in flows])
+    watch.end()
+    seen = watch.all("queue")
+    equal(len(seen), len(flows), "frames that came out")
+    elsewhere = [line for line in seen if line["queue"] != line["foretold"]]
+    equal(elsewhere, [], "frames that came out of another queue than foretold")
+    for queue in range(QUEUES):
+        share = sum(line["queue"] == queue for line in seen)
+        check(share >= len(flows) // QUEUES // 2, f"queue {queue} got {share} of {len(flows)} frames: nothing was spread")
+    lab.remarks.append(f"{len(seen)} of {len(flows)} frames on the queue foretold, {', '.join(KINDS)}")
+
+
+@case()
+def rules_on_net_tap_lead_and_drop_as_they_say(lab):
+    # The card stays Linux's: net_tap takes its frames by traffic control, and its rules act on the card as well as on the TAP.
+    card = Card("up", "virtio-net-pci", "tap-up", 0x10)
+    lab.boot([card], vfio=False)
+    interface = lab.machine.drive_by_kernel(card)
+    to_each = 20
+    led = [(4001, UDP, 1), (4002, UDP, 2), (4003, TCP, 3)]
+    watch = Watch(lab, f"net_tap0,iface=dtap0,remote={interface}", QUEUES, len(led) * to_each + 1, "rules")
+    asked = {line["rule"]: line for line in watch.all("rule")}
+    equal({rule: line["why"] for rule, line in asked.items()},
+          {"from 198.51.100.0/24 -> drop": "", "ipv4 udp port 4001 -> queue 1": "", "ipv4 udp port 4002 -> queue 2": "",
+           "ipv4 tcp port 4003 -> queue 3": "",
+           # Bits of a port and marks are what tc flower, as the driver writes it, has no words for.
+           "ipv4 udp port 64-127/256 -> queue 1": "item not supported (item)",
+           "to 203.0.113.20 tcp port 80 -> mark 7": "action not supported (action)"}, "rules and why they were refused")
+
+    mac = watch.one("driver")["mac"]
+    sources = [f"203.0.113.{host}" for host in range(1, to_each + 1)]
+    frames = [frame(mac, source, 5000, "198.18.0.1", port, protocol) for source in sources for port, protocol, _ in led]
+    blocked = [frame(mac, f"198.51.100.{host}", 5000, "198.18.0.1", 4001) for host in range(1, to_each + 1)]
+    client = lab.network.namespace("client")
+    send(client, "eth0", [*blocked, *frames])  # the blocked ones first, so that they are not merely late
+    until("all frames but the blocked ones", lambda: len(watch.all("queue")) >= len(frames), PATIENCE_S, 0.2)
+    dropped = dropped_by_traffic_control(lab.machine, "dtap0")
+    send(client, "eth0", [frame(mac, "203.0.113.200", 5000, "198.18.0.1", 4001)])  # the last that it waits for
+    watch.end()
+    seen = [(line["flow"].split()[0], int(line["flow"].rsplit(":", 1)[1]), line["queue"]) for line in watch.all("queue")]
+    expected = [("UDP" if protocol == UDP else "TCP", port, queue) for _ in sources for port, protocol, queue in led]
+    equal(sorted(seen), sorted([*expected, ("UDP", 4001, 1)]), "protocol, port and queue of what came")
+    equal(dropped, to_each, "frames that Linux's traffic control says it has dropped")
+    lab.remarks.append(f"{len(seen)} frames on their rule's queue, {dropped} dropped by the rule")
+
+
+def dropped_by_traffic_control(machine, interface):
+    """By the rules on its way to the TAP: those of the card itself only lead there."""
+    filters = json.loads(machine.command("tc", "-j", "-s", "filter", "show", "dev", interface))
+    actions = [action for entry in filters for action in entry.get("options", {}).get("actions", [])]
+    return sum(action["stats"]["drops"] for action in actions if action.get("control_action", {}).get("type") == "drop")
