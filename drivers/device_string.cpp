@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "drivers/bond.hpp"
 #include "drivers/capabilities.hpp"
 
 namespace penstock::drivers {
@@ -10,18 +11,6 @@ namespace {
 
 bool is_hex(std::string_view text, size_t length) {
     return text.size() == length && std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
-}
-
-// [dddd:]bb:dd.f
-bool is_pci_address(std::string_view name) {
-    if (name.size() == 12) {
-        if (!is_hex(name.substr(0, 4), 4) || name[4] != ':') {
-            return false;
-        }
-        name.remove_prefix(5);
-    }
-    return name.size() == 7 && is_hex(name.substr(0, 2), 2) && name[2] == ':' && is_hex(name.substr(3, 2), 2) && name[5] == '.' &&
-           name[6] >= '0' && name[6] <= '7';
 }
 
 // "net_af_packet0" and "net_af_packet_lan" are both net_af_packet's. DPDK finds a vdev's driver by the start of its name as well.
@@ -37,6 +26,17 @@ std::string driver_of_vdev(std::string_view name) {
 }
 
 }  // namespace
+
+bool is_pci_address(std::string_view name) {
+    if (name.size() == 12) {
+        if (!is_hex(name.substr(0, 4), 4) || name[4] != ':') {
+            return false;
+        }
+        name.remove_prefix(5);
+    }
+    return name.size() == 7 && is_hex(name.substr(0, 2), 2) && name[2] == ':' && is_hex(name.substr(3, 2), 2) && name[5] == '.' &&
+           name[6] >= '0' && name[6] <= '7';
+}
 
 Result<DeviceString> DeviceString::parse(std::string_view text) {
     const std::string shown = "device \"" + std::string(text) + "\": ";
@@ -61,7 +61,7 @@ Result<DeviceString> DeviceString::parse(std::string_view text) {
             return fail(Errc::InvalidArgument, shown + "\"" + std::string(pair) + "\" is not NAME=VALUE");
         }
         const std::string key(pair.substr(0, equals));
-        if (device.argument(key) != nullptr) {
+        if (device.argument(key) != nullptr && (device.driver != "net_bonding" || key != kBondMember)) {
             return fail(Errc::InvalidArgument, shown + key + " is given twice");
         }
         device.arguments.emplace_back(key, pair.substr(equals + 1));
@@ -76,6 +76,16 @@ Result<DeviceString> DeviceString::parse(std::string_view text) {
 const std::string* DeviceString::argument(std::string_view key) const noexcept {
     const auto found = std::ranges::find_if(arguments, [&](const auto& pair) { return pair.first == key; });
     return found == arguments.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> DeviceString::members() const {
+    std::vector<std::string> found;
+    for (const auto& [key, value] : arguments) {
+        if (driver == "net_bonding" && key == kBondMember) {
+            found.push_back(is_pci_address(value) && value.size() == 7 ? "0000:" + value : value);
+        }
+    }
+    return found;
 }
 
 bool DeviceString::complete(std::string_view key, std::string value) {

@@ -11,16 +11,21 @@
 
 namespace penstock::drivers {
 
+[[nodiscard]] bool is_pci_address(std::string_view name);  // [dddd:]bb:dd.f
+
 struct DeviceString {
     std::string name;    // "0000:03:00.0" or "net_af_packet0"
     std::string driver;  // "net_af_packet"; "" for a PCI device, whose driver is known after probing
     bool is_pci = false;
     std::vector<std::pair<std::string, std::string>> arguments;  // in the order given
 
-    // InvalidArgument: neither a PCI address nor a vdev name, an argument without a value, or a vdev that needs an interface without one.
+    // InvalidArgument: neither a PCI address nor a vdev name, an argument without a value or twice (but a bond's members), or a vdev that
+    // needs an interface without one.
     static Result<DeviceString> parse(std::string_view text);
 
     [[nodiscard]] const std::string* argument(std::string_view key) const noexcept;
+    // The members of a bond, PCI addresses with their domain; empty for all others.
+    [[nodiscard]] std::vector<std::string> members() const;
     // Adds the argument where the operator gave none; true where it was added.
     bool complete(std::string_view key, std::string value);
     // What follows the name in EAL's devargs: "iface=veth0,qpairs=2".

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "drivers/bond.hpp"
 #include "drivers/host_facts.hpp"
 #include "drivers/pmd/completion.hpp"
 
@@ -50,6 +51,9 @@ Result<std::unique_ptr<NicPort>> NicPort::probe(NicPortId id, const NicPortOptio
         done = port->bring_to_life();
     }
     if (done) {
+        done = port->gather_members();
+    }
+    if (done) {
         done = port->ask_capabilities();
     }
     if (!done) {
@@ -72,6 +76,15 @@ Status NicPort::prepare_device(const NoticeSink& sink) {
             return std::unexpected(lock.error());
         }
         lock_ = std::move(*lock);
+    }
+    for (const std::string& member : device_.members()) {
+        if (is_pci_address(member)) {  // others are ports of this process
+            auto lock = PortLock::acquire(port_lock_path(options_.lock_directory, 0, member), member);
+            if (!lock) {
+                return std::unexpected(lock.error());
+            }
+            member_locks_.push_back(std::move(*lock));
+        }
     }
     CompletionFacts facts{.queues = std::max(options_.rx_queues, options_.tx_queues), .mtu = options_.mtu};
     if (!interface.empty()) {
@@ -115,6 +128,15 @@ Status NicPort::bring_to_life() {
     }
     probed_ = true;
     return {};
+}
+
+Status NicPort::gather_members() {
+    const std::vector<std::string> members = device_.members();
+    return members.empty() ? Status() : join_members(facts_.dpdk_port, members.size());
+}
+
+std::vector<std::string> NicPort::members() const {
+    return device_.members().empty() || !probed_ ? std::vector<std::string>() : members_of(facts_.dpdk_port);
 }
 
 Status NicPort::ask_capabilities() {
@@ -165,8 +187,10 @@ Status NicPort::ask_capabilities() {
 }
 
 void NicPort::add_demand(MempoolDemand& demand) const {
-    demand.rx_descriptors += uint32_t{facts_.rx_queues} * facts_.rx_descriptors;
-    demand.tx_descriptors += uint32_t{facts_.tx_queues} * facts_.tx_descriptors;
+    // Each member of a bond has rings of its own.
+    const auto rings = static_cast<uint32_t>(std::max<size_t>(1, device_.members().size()));
+    demand.rx_descriptors += rings * facts_.rx_queues * facts_.rx_descriptors;
+    demand.tx_descriptors += rings * facts_.tx_queues * facts_.tx_descriptors;
     demand.driver_held += std::max(facts_.rx_queues, facts_.tx_queues) * profile_->mbufs_per_queue;
     demand.ports += 1;
     demand.frame_bytes_max = std::max(demand.frame_bytes_max, buffer_bytes_);

@@ -89,13 +89,15 @@ class NicPort {
     [[nodiscard]] const NicPortFacts& facts() const noexcept { return facts_; }
     [[nodiscard]] const NicPortOptions& options() const noexcept { return options_; }
     [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
-    [[nodiscard]] NicPortCounters counters() const;  // any control thread
-    [[nodiscard]] bool link_up() const;              // any control thread; does not wait
+    [[nodiscard]] NicPortCounters counters() const;          // any control thread
+    [[nodiscard]] bool link_up() const;                      // any control thread; does not wait
+    [[nodiscard]] std::vector<std::string> members() const;  // of a bond: device names, those at work first; any control thread
 
  private:
     NicPort() = default;
     Status prepare_device(const NoticeSink& sink);
     Status bring_to_life();
+    Status gather_members();
     Status ask_capabilities();
     void note_queues(const char* name, unsigned asked, unsigned granted);
     Status configure_device(bool loopback);
@@ -118,6 +120,7 @@ class NicPort {
     bool rss_granted_ = false;
     // In the order in which they are taken: the lock outlives the guard, and both outlive the device.
     PortLock lock_;
+    std::vector<PortLock> member_locks_;  // of a bond
     std::unique_ptr<KernelInterface> interface_;
     std::unique_ptr<IngressGuard> guard_;
     bool probed_ = false;

@@ -174,6 +174,11 @@ Status Daemon::start_eal() {
         if (device && device->is_pci) {
             eal.pci_allow.push_back(device->to_string());  // with its arguments: EAL probes it
         }
+        for (const std::string& member : device ? device->members() : std::vector<std::string>()) {
+            if (drivers::is_pci_address(member)) {
+                eal.pci_allow.push_back(member);
+            }
+        }
     }
     auto started = drivers::Eal::start(std::move(eal));
     if (!started) {

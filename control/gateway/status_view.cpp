@@ -194,6 +194,9 @@ v1::ListPortsResponse StatusView::ports() const {
         }
         message.set_steering(drivers::to_string(facts.steering.steering));
         message.set_steering_reason(facts.steering.reason);
+        for (const std::string& member : port->members()) {
+            message.add_members(member);
+        }
         for (const auto& setting : facts.settings) {
             v1::PortSetting& said = *message.add_settings();
             said.set_name(setting.name);

@@ -2,6 +2,7 @@
 // port is believed, and whether packets then come to the queue that the plan foretells. The NIC hashes by rte_softrss, the plan by our
 // Toeplitz.
 #include <gtest/gtest.h>
+#include <rte_bus_vdev.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
@@ -21,9 +22,9 @@ namespace {
 // A port from arguments to a started device, as the daemon brings it up.
 class StartedPort {
  public:
-    StartedPort(const std::string& arguments, unsigned workers) {
+    StartedPort(const std::string& arguments, unsigned workers, const std::string& driver = "net_soft") {
         static int number = 0;
-        name_ = "net_soft" + std::to_string(700 + number++);
+        name_ = driver + std::to_string(700 + number++);
         NicPortOptions options{.device = name_ + (arguments.empty() ? "" : "," + arguments), .twin_name = "up", .addresses = {}};
         options.rx_queues = options.tx_queues = workers;
         options.rss_key = random_rss_key();
@@ -57,9 +58,9 @@ class StartedPort {
         return found == facts().settings.end() ? PortSetting{} : *found;
     }
     // Packets of the covered kinds that a worker would not have got as the plan foretold it, of `count` of each.
-    [[nodiscard]] unsigned misplaced(unsigned count) const {
+    [[nodiscard]] unsigned misplaced(unsigned count, const std::string& by = {}) const {
         const nat::ReplyHash& hash = *facts().steering.reply_hash;
-        test::SoftWire wire(nic());
+        test::SoftWire wire(by.empty() ? nic() : *test::SoftNic::find(by));
         test::Prng prng(7);
         unsigned wrong = 0;
         for (unsigned i = 0; i < 4 * count; ++i) {
@@ -190,6 +191,34 @@ TEST_F(PortRss, ALiarThatCannotLoopBackIsBelieved) {
     ASSERT_EQ(port.error, "");
     EXPECT_STREQ(to_string(port.facts().steering.steering), "predictable-rss");
     EXPECT_GT(port.misplaced(100), 100u);
+}
+
+// A bond of two: whichever member a packet comes by, its queue is the one that the bond's own table and key foretell.
+TEST_F(PortRss, MembersOfABondSpreadAlike) {
+    for (const char* member : {"net_soft800", "net_soft801"}) {
+        ASSERT_EQ(rte_vdev_init(member, ""), 0);
+    }
+    {
+        const StartedPort bond("mode=2,slave=net_soft800,slave=net_soft801", 4, "net_bonding");
+        ASSERT_EQ(bond.error, "");
+        EXPECT_EQ(bond.facts().driver, "net_bonding");
+        EXPECT_EQ(bond.facts().rx_queues, 4);
+        EXPECT_STREQ(to_string(bond.facts().steering.steering), "predictable-rss") << bond.facts().steering.reason;
+        EXPECT_EQ(bond.setting("rss-key").granted, "random, 40 bytes");
+        EXPECT_EQ(bond.setting("self-check").asked, "by computing") << "the bond itself has no loopback";
+        EXPECT_EQ(bond.port->members().size(), 2u);
+        for (const char* member : {"net_soft800", "net_soft801"}) {
+            EXPECT_EQ(bond.misplaced(200, member), 0u) << member;
+        }
+    }
+    for (const char* member : {"net_soft800", "net_soft801"}) {
+        rte_vdev_uninit(member);
+    }
+}
+
+TEST_F(PortRss, ABondNamesWhatDidNotJoin) {
+    const StartedPort bond("mode=1,slave=net_nobody0,slave=net_nobody1", 2, "net_bonding");
+    EXPECT_NE(bond.error.find("the bond does not take its members"), std::string::npos) << bond.error;
 }
 
 TEST_F(PortRss, OneWorkerAsksForNothing) {

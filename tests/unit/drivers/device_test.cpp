@@ -66,6 +66,8 @@ TEST(DeviceString, RefusesByName) {
         {"net_af_packet0,iface=", "is not NAME=VALUE"},
         {"net_af_packet0,iface=a,", "is not NAME=VALUE"},
         {"net_af_packet0,iface=a,iface=b", "iface is given twice"},
+        {"net_bonding0,mode=1,mode=2", "mode is given twice"},
+        {"net_ring0,slave=a,slave=b", "slave is given twice"},
     };
     for (const auto& row : rows) {
         const auto device = DeviceString::parse(row.text);
@@ -76,6 +78,14 @@ TEST(DeviceString, RefusesByName) {
 }
 
 // The rules of the kernel's PACKET_MMAP and of the PMD, held against every MTU a port can have.
+TEST(DeviceString, ABondNamesEachOfItsMembers) {
+    const auto bond = DeviceString::parse("net_bonding0,mode=2,slave=03:00.0,slave=0000:03:00.1,slave=net_ring0");
+    ASSERT_TRUE(bond) << bond.error().what;
+    EXPECT_EQ(bond->members(), (std::vector<std::string>{"0000:03:00.0", "0000:03:00.1", "net_ring0"}));
+    EXPECT_EQ(bond->arguments_text(), "mode=2,slave=03:00.0,slave=0000:03:00.1,slave=net_ring0");
+    EXPECT_TRUE(DeviceString::parse("net_ring0,slave=a")->members().empty());
+}
+
 TEST(AfPacketRing, EveryMtuGetsAConsistentRing) {
     for (uint32_t mtu = 68; mtu <= 32'000; mtu += mtu < 10'000 ? 1 : 97) {
         DeviceString device = parsed("net_af_packet0,iface=veth0");
