@@ -1,11 +1,13 @@
 // Any frame through the packet room: the parser's promises, then translation and refusal of what it calls a Flow. Checksums are judged by
 // the tests' own arithmetic, the second implementation here. An input is a frame as it comes off the wire.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "dataplane/base/check.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/parse_any.hpp"
+#include "dataplane/packet/quoted.hpp"
 #include "dataplane/packet/reject.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/wire.hpp"
@@ -132,7 +134,23 @@ Frame with_right_checksums(Frame frame, const Parsed& parsed) {
     return frame;
 }
 
+// In a buffer of just the IP packet, so that a read behind it is seen.
+void find_owner(const Frame& frame, const Parsed& parsed) {
+    if (parsed.kind == PacketKind::Other) {
+        return;
+    }
+    const Frame exact(frame.begin(), frame.begin() + parsed.l3_offset + parsed.l3_length);
+    if (parsed.kind == PacketKind::Fragment) {
+        PENSTOCK_CHECK(datagram_id(exact, parsed) == datagram_id(frame, parsed));
+    } else if (parsed.kind == PacketKind::Ip) {
+        const std::optional<FlowKey> quoted = quoted_flow(exact, parsed);
+        PENSTOCK_CHECK(quoted == quoted_flow(frame, parsed));
+        PENSTOCK_CHECK(!quoted || (quoted->source.family() == parsed.family && quoted->destination.family() == parsed.family));
+    }
+}
+
 void use(const Frame& frame, const Parsed& parsed) {
+    find_owner(frame, parsed);
     refuse(frame, parsed);
     if (parsed.kind != PacketKind::Other && parsed.ttl > 1) {
         pass_on(frame, parsed);
