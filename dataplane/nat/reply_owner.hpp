@@ -3,6 +3,7 @@
 // hands it over; these functions say to whom, without looking into anybody's table.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "dataplane/base/hash.hpp"
@@ -49,6 +50,12 @@ struct ReplyOwner {
     [[nodiscard]] WorkerId of_client(const IpAddr& client) const noexcept { return spread(client_hash(client)); }
     // A forward packet on a NicPort that does not promise flow_stays_on_queue.
     [[nodiscard]] WorkerId of_tuple(const packet::FlowKey& forward) const noexcept { return spread(packet::hash_of(forward, mix)); }
+    // A fragment: all of a datagram have these in common (packet::datagram_id()), and nothing else.
+    [[nodiscard]] WorkerId of_datagram(const IpAddr& source, const IpAddr& destination, uint8_t protocol, uint32_t id) const noexcept {
+        const auto from = load<std::array<uint64_t, 2>>(source.bytes().data()),
+                   to = load<std::array<uint64_t, 2>>(destination.bytes().data());
+        return spread(mix.of(from[0], from[1], to[0], to[1], uint64_t{id} << 8 | protocol));
+    }
     // Even over clients, and the same on every worker.
     [[nodiscard]] uint64_t client_hash(const IpAddr& client) const noexcept { return packet::hash_of(client, mix); }
 

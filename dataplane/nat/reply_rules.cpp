@@ -1,11 +1,13 @@
 #include "dataplane/nat/reply_rules.hpp"
 
+#include <algorithm>
 #include <string>
 
 namespace penstock::nat {
 
-ReplyRule::ReplyRule(NicPortId port, const ReplyHash& hash, uint32_t workers)
+ReplyRule::ReplyRule(NicPortId port, const ReplyHash& hash, uint32_t workers, uint32_t number)
     : port_(port),
+      number_(number),
       mask_(static_cast<uint32_t>(hash.worker_of.size()) - 1),
       toeplitz_(hash.key),
       kinds_{.tcp4 = hash.tcp4, .udp4 = hash.udp4, .tcp6 = hash.tcp6, .udp6 = hash.udp6},
@@ -38,7 +40,11 @@ Result<ReplyRules> ReplyRules::create(std::span<const PortReplyHash> hashes, uin
         if (const std::string obstacle = obstacle_of(*of_port.hash, workers); !obstacle.empty()) {
             return fail(Errc::InvalidArgument, port + ": its RSS cannot be used: " + obstacle);
         }
-        rules.rules_.push_back(std::make_unique<const ReplyRule>(of_port.port, *of_port.hash, workers));
+        const auto alike = std::ranges::find_if(hashes, [&](const PortReplyHash& other) {
+            return other.hash->key == of_port.hash->key && other.hash->worker_of == of_port.hash->worker_of;
+        });
+        rules.rules_.push_back(
+            std::make_unique<const ReplyRule>(of_port.port, *of_port.hash, workers, static_cast<uint32_t>(alike - hashes.begin())));
         rules.by_port_[of_port.port.value] = rules.rules_.back().get();
     }
     for (size_t port = rules.by_port_.size(); port-- > 0;) {

@@ -59,9 +59,11 @@ class OwnPorts {
 class ReplyRule {
  public:
     // `hash` has no obstacle for that many workers.
-    ReplyRule(NicPortId port, const ReplyHash& hash, uint32_t workers);
+    ReplyRule(NicPortId port, const ReplyHash& hash, uint32_t workers, uint32_t number = 0);
 
     [[nodiscard]] NicPortId port() const noexcept { return port_; }
+    // Both put the same packet on the same worker, where both cover it: two ports of a driver that gives all the same key and table.
+    [[nodiscard]] bool is_alike(const ReplyRule& other) const noexcept { return number_ == other.number_; }
     [[nodiscard]] bool covers(IpFamily family, Protocol protocol) const noexcept { return kinds_.covers(family, protocol); }
 
     // The way that a packet takes, step by step; for explain.
@@ -82,6 +84,7 @@ class ReplyRule {
     [[nodiscard]] static constexpr size_t is_v6(IpFamily family) noexcept { return family == IpFamily::V6 ? 1 : 0; }
 
     NicPortId port_;
+    uint32_t number_;  // one for each key with its table
     uint32_t mask_;
     Toeplitz toeplitz_;
     ReplyHash kinds_;  // without key and table

@@ -1,6 +1,7 @@
 #include "dataplane/pipeline/classify.hpp"
 
 #include "dataplane/packet/parse.hpp"
+#include "dataplane/packet/quoted.hpp"
 #include "dataplane/packet/wire.hpp"
 
 namespace penstock::pipeline {
@@ -51,6 +52,34 @@ bool is_for_present_vip(const config::Snapshot& snapshot, const packet::Parsed& 
     return is_asked && snapshot.routes->is_present_vip(parsed.key.destination);
 }
 
+// Hands what has no L4 ports of its own to the worker whose flow it may be of, once: fragments by their datagram, so that all of it meet,
+// ICMP errors by the packet that they quote. True: it has gone.
+bool hand_to_owner(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    const Arrival& arrival = burst.arrival[i];
+    if (ctx.workers == 1 || arrival.note.handoffs > 0 || parsed.destination_is_multicast_mac) {
+        return false;
+    }
+    const ByteView frame(burst.data[i], burst.length[i]);
+    WorkerId owner;
+    if (parsed.kind == PacketKind::Fragment) {
+        if (may_be_of_flow(parsed.key.destination, *ctx.snapshot)) {
+            // A fragment of IPv6 may name another protocol than the first one does; the receiver does not ask (RFC 8200, 4.5).
+            const uint8_t protocol = parsed.family == IpFamily::V4 ? parsed.ip_protocol : uint8_t{0};
+            owner = ctx.owner.of_datagram(parsed.key.source, parsed.key.destination, protocol, packet::datagram_id(frame, parsed));
+        }
+    } else if (const auto quoted = packet::quoted_flow(frame, parsed)) {
+        const Arrived arrived{.receiver = arrival.note.receiver, .port = arrival.port, .promises = ctx.ports[arrival.port.value].promises};
+        owner = place_error(*quoted, *ctx.snapshot, ctx.owner, arrived);
+    }
+    if (!owner.is_set() || owner == ctx.self) {
+        return false;
+    }
+    burst.verdict[i] = Verdict::Handoff;
+    burst.handoff_to[i] = owner;
+    return true;
+}
+
 // No Service packet: what may be the host's own goes there. A fragment carries no ports (or its rest would not), so it cannot be matched to
 // a Service or a flow; Linux joins its own. ICMP and the rest are the host's too, unless only a Service has the address: then nobody may
 // answer for it.
@@ -61,6 +90,9 @@ PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i
     const packet::Parsed& parsed = burst.parsed[i];
     burst.verdict[i] = Verdict::Punt;
     if (parsed.kind != PacketKind::Fragment && parsed.kind != PacketKind::Ip) {
+        return;
+    }
+    if (hand_to_owner(ctx, burst, i)) {
         return;
     }
     const config::Snapshot& snapshot = *ctx.snapshot;

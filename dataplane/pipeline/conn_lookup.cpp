@@ -12,14 +12,26 @@ PENSTOCK_ALWAYS_INLINE void hand_on(const WorkerContext& ctx, Burst& burst, uint
     }
 }
 
-void place_packet(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+Candidates candidates_of(const WorkerContext& ctx, const Burst& burst, uint32_t i, Ask ask) noexcept {
     const Arrival& arrival = burst.arrival[i];
-    Candidates& candidates = burst.candidates[i];
-    candidates =
-        place(burst.parsed[i].key, *ctx.snapshot, ctx.owner, arrival.note.receiver, ctx.ports[arrival.port.value].flow_stays_on_queue);
-    const uint8_t turn = candidates.in_range(arrival.note.tried);
-    burst.arrival[i].note.tried = turn;
-    hand_on(ctx, burst, i, turn);
+    return place(burst.parsed[i].key, *ctx.snapshot, ctx.owner,
+                 {.receiver = arrival.note.receiver, .port = arrival.port, .promises = ctx.ports[arrival.port.value].promises}, ask);
+}
+
+// A packet that is handed on although the NIC should have brought it here or there itself.
+void count_misplaced(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
+    const Arrival& arrival = burst.arrival[i];
+    if (burst.candidates[i].is_foretold && !burst.under_way(i) && arrival.note.handoffs == 0) {
+        ctx.count(arrival.port).replies_misplaced.add(1);
+    }
+}
+
+void place_packet(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    HandoffNote& note = burst.arrival[i].note;
+    burst.candidates[i] = candidates_of(ctx, burst, i, note.handoffs == 0 ? Ask::ReceiverFirst : Ask::Everybody);
+    note.tried = burst.candidates[i].in_range(note.tried);
+    hand_on(ctx, burst, i, note.tried);
+    count_misplaced(ctx, burst, i);
 }
 
 // Packets from the host join those from the wire once they are where their flow may be.
@@ -42,13 +54,17 @@ PENSTOCK_NOINLINE void take_host_flows(WorkerContext& ctx, Burst& burst) noexcep
 
 // A miss on a candidate that is not the last goes on to the next one.
 void pass_on(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
-    const Candidates& candidates = burst.candidates[i];
+    Candidates& candidates = burst.candidates[i];
+    if (candidates.is_first_guess) {
+        candidates = candidates_of(ctx, burst, i, Ask::Everybody);
+    }
     uint8_t& tried = burst.arrival[i].note.tried;
     if (candidates.is_last(tried)) {
         return;
     }
     ++tried;
     hand_on(ctx, burst, i, tried);
+    count_misplaced(ctx, burst, i);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "dataplane/nat/reply_owner.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/own_segments.hpp"
+#include "dataplane/pipeline/placement.hpp"
 #include "dataplane/pipeline/reject_limiter.hpp"
 #include "dataplane/route/neighbour_use.hpp"
 #include "dataplane/route/pending.hpp"
@@ -38,10 +39,7 @@ using ResolveQueue = SpscQueue<ResolveRequest, limits::kPendingMax>;
 // What the stages must know of a NicPort.
 struct PortFacts {
     MacAddr mac;
-    // All packets of one 5-tuple arrive on one worker's queues: true with RSS over as many queues as workers, or with a single worker. Then
-    // the worker that receives a flow's first packet owns it. False, for instance, with one af_xdp queue for several workers: then only
-    // ReplyOwner::of_tuple() and of_client() keep a flow together.
-    bool flow_stays_on_queue = false;
+    PortPromises promises;
 };
 
 struct WorkerContext {
@@ -74,6 +72,7 @@ struct WorkerContext {
     ResolveQueue* resolve = nullptr;
 
     stats::WorkerCounters& count() noexcept { return *counters.worker; }
+    stats::PortCounters& count(NicPortId port) noexcept { return counters.worker->ports[port.value]; }
     // Start of a round: what the stages take for the present.
     void begin_round(const config::Snapshot* current, TscTime time) noexcept {
         snapshot = current;

@@ -5,19 +5,41 @@ namespace {
 
 enum class Rule : uint8_t { Frontend, SnatReply, KeptReply, Receiver };
 
-// A reply to full NAT is addressed to a SNAT port. Ports that Linux or a NodePort uses are never taken for SNAT, so they need no owner.
-bool is_snat_reply(const packet::FlowKey& key, const config::Snapshot& snapshot) noexcept {
+// A reply to full NAT is addressed to a SNAT port: to the port of which address. Ports that Linux or a NodePort uses are never taken for
+// SNAT, so they need no owner. Null: it is no such reply.
+const nat::SnatAddress* replied_address(const packet::FlowKey& key, const config::Snapshot& snapshot) noexcept {
     const nat::SnatConfig& snat = *snapshot.snat;
     if (key.destination_port < snat.ports.first || key.destination_port > snat.ports.last) {
-        return false;
+        return nullptr;
     }
-    for (const nat::SnatAddress& candidate : snat.addresses) {
-        if (candidate.address == key.destination) {
-            return !(candidate.shared_with_host && key.destination_port >= snat.host_ephemeral.first &&
-                     key.destination_port <= snat.host_ephemeral.last);
+    const nat::SnatAddress* address = snat.addresses.find(key.destination);
+    const bool is_hosts = address != nullptr && address->shared_with_host && key.destination_port >= snat.host_ephemeral.first &&
+                          key.destination_port <= snat.host_ephemeral.last;
+    return is_hosts ? nullptr : address;
+}
+
+// Where the reply arrived, RSS follows the rule that its port was chosen by.
+bool is_foretold(const nat::ReplyRule& rule, const packet::FlowKey& reply, const nat::ReplyOwner& owner, NicPortId port) noexcept {
+    const nat::ReplyRule* there = owner.rules->of_port(port);
+    return there != nullptr && there->is_alike(rule) && there->covers(reply.source.family(), reply.protocol);
+}
+
+void add_owner_of_reply(const packet::FlowKey& reply, NicPortId egress, const nat::ReplyOwner& owner, const Arrived& arrived, Ask ask,
+                        Candidates& candidates) noexcept {
+    const nat::ReplyRule* rule = owner.rule_of_replies(egress, reply.source.family(), reply.protocol);
+    if (rule == nullptr) {
+        candidates.is_foretold = arrived.promises.snat_blocks_on_queue;
+        return candidates.add(owner.of_snat_port(reply.destination_port));
+    }
+    if (is_foretold(*rule, reply, owner, arrived.port)) {
+        candidates.is_foretold = true;
+        candidates.add(arrived.receiver);
+        if (ask == Ask::ReceiverFirst) {
+            candidates.is_first_guess = true;
+            return;
         }
     }
-    return false;
+    candidates.add(rule->worker_of(reply));
 }
 
 // Where they are not the same for clients inside the cluster and outside: those for what this client is, and has been.
@@ -29,7 +51,9 @@ lb::SourceModes modes_for(const IpAddr& client, const lb::PlacementModes& modes,
             .current = cluster.are_inside(client) ? modes.inside.current : modes.current};
 }
 
-Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, lb::SourceModes& modes) noexcept {
+// `modes` is set for Frontend, `replied` for SnatReply.
+Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, lb::SourceModes& modes,
+             const nat::SnatAddress*& replied) noexcept {
     const lb::PlacementModes all = snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol);
     modes = all;
     if (all.ask_for_client()) [[unlikely]] {
@@ -38,7 +62,8 @@ Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, lb::S
     if (modes.any()) {
         return Rule::Frontend;
     }
-    if (is_snat_reply(key, snapshot)) {
+    replied = replied_address(key, snapshot);
+    if (replied != nullptr) {
         return Rule::SnatReply;
     }
     // A reply of a flow whose source was kept is addressed to the client, and placed by it.
@@ -50,18 +75,20 @@ Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, lb::S
 
 }  // namespace
 
-Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner, WorkerId receiver,
-                 bool flow_stays_on_queue) noexcept {
+Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner, const Arrived& arrived,
+                 Ask ask) noexcept {
     Candidates candidates;
     lb::SourceModes modes;
-    switch (rule_of(key, snapshot, modes)) {
+    const nat::SnatAddress* replied = nullptr;
+    switch (rule_of(key, snapshot, modes, replied)) {
         case Rule::Frontend: {
-            const WorkerId translated = flow_stays_on_queue ? receiver : owner.of_tuple(key);
+            const WorkerId translated = arrived.promises.flow_stays_on_queue ? arrived.receiver : owner.of_tuple(key);
             const WorkerId kept = owner.of_client(key.source);
             const bool keeps_now = modes.current == lb::SourceMode::Keep;
             // The NodePort of a Service that is gone may be a SNAT port again. New flows are not opened here, so every owner is asked.
-            if (is_snat_reply(key, snapshot) && snapshot.services->find(key.destination, key.destination_port, key.protocol) == nullptr) {
-                candidates.add(owner.of_snat_port(key.destination_port));
+            if (const nat::SnatAddress* address = replied_address(key, snapshot);
+                address != nullptr && snapshot.services->find(key.destination, key.destination_port, key.protocol) == nullptr) {
+                candidates.add(owner.of_snat_reply(address->egress, key));
             }
             if (keeps_now ? modes.translate_seen : modes.keep_seen) {
                 candidates.add(keeps_now ? translated : kept);  // the rule of earlier flows
@@ -70,22 +97,43 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
             break;
         }
         case Rule::SnatReply:
-            candidates.add(owner.of_snat_port(key.destination_port));
+            add_owner_of_reply(key, replied->egress, owner, arrived, ask, candidates);
             break;
         case Rule::KeptReply:
             candidates.add(owner.of_client(key.destination));
             break;
         case Rule::Receiver:
-            candidates.add(receiver);
+            candidates.add(arrived.receiver);
             break;
     }
     return candidates;
 }
 
+WorkerId place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
+                     const Arrived& arrived) noexcept {
+    const packet::FlowKey answered = quoted.reversed();  // a packet of the flow that came the error's way
+    lb::SourceModes modes;
+    const nat::SnatAddress* replied = nullptr;
+    if (rule_of(answered, snapshot, modes, replied) == Rule::Receiver) {
+        return {};
+    }
+    Arrived as_answered = arrived;
+    const nat::ReplyRule* rule = owner.rules != nullptr ? owner.rules->of_port(arrived.port) : nullptr;
+    if (rule != nullptr && rule->covers(answered.source.family(), answered.protocol)) {
+        as_answered.receiver = rule->worker_of(answered);
+    }
+    const Candidates candidates = place(answered, snapshot, owner, as_answered, Ask::Everybody);
+    return candidates.workers[candidates.count - 1];
+}
+
+bool may_be_of_flow(const IpAddr& destination, const config::Snapshot& snapshot) noexcept {
+    return snapshot.services->is_vip(destination) || snapshot.snat->addresses.find(destination) != nullptr;
+}
+
 Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
                            WorkerId receiver) noexcept {
     if (snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol).any()) {
-        return place(key, snapshot, owner, receiver, false);
+        return place(key, snapshot, owner, {.receiver = receiver, .port = {}, .promises = {}}, Ask::Everybody);
     }
     Candidates candidates;
     if (snapshot.services->is_endpoint_port(key.source_port, key.protocol)) {
@@ -97,22 +145,40 @@ Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& s
     return candidates;
 }
 
-const char* placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot, bool flow_stays_on_queue) noexcept {
+std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
+                           const Arrived& arrived) {
     lb::SourceModes modes;
-    switch (rule_of(key, snapshot, modes)) {
+    const nat::SnatAddress* replied = nullptr;
+    switch (rule_of(key, snapshot, modes, replied)) {
         case Rule::Frontend:
             if (modes.current == lb::SourceMode::Keep) {
                 return "the keyed hash of the client's address, because the Service keeps the source";
             }
-            return flow_stays_on_queue ? "the receiver, because the port keeps a flow on one queue" : "the keyed hash of the 5-tuple";
+            return arrived.promises.flow_stays_on_queue ? "the receiver, because the port keeps a flow on one queue"
+                                                        : "the keyed hash of the 5-tuple";
         case Rule::SnatReply:
-            return "the worker that owns this SNAT port";
+            return reply_rule_text(key, replied->egress, owner);
         case Rule::KeptReply:
             return "the keyed hash of the client's address, because the source is a backend of a Service that keeps it";
         case Rule::Receiver:
             return "the receiver: the packet belongs to no Service";
     }
     return "";
+}
+
+std::string reply_rule_text(const packet::FlowKey& reply, NicPortId egress, const nat::ReplyOwner& owner) {
+    const nat::ReplyRule* rule = owner.rule_of_replies(egress, reply.source.family(), reply.protocol);
+    if (rule == nullptr) {
+        return "the SNAT port's block " + std::to_string(reply.destination_port / nat::kPortsPerBlock) + " -> worker " +
+               std::to_string(owner.of_snat_port(reply.destination_port).value);
+    }
+    const nat::ReplyRule::Way way = rule->way_of(reply);
+    std::array<char, 9> hex{};
+    for (uint32_t digit = 0; digit < 8; ++digit) {
+        hex[digit] = "0123456789abcdef"[way.hash >> (28 - 4 * digit) & 15];
+    }
+    return "RSS of NicPort " + std::to_string(rule->port().value) + ": hash 0x" + hex.data() + ", entry " + std::to_string(way.entry) +
+           " -> worker " + std::to_string(way.worker.value);
 }
 
 }  // namespace penstock::pipeline

@@ -3,10 +3,14 @@
 //
 // Usually there is one candidate. A frontend whose traffic policy was switched while flows lived has two: flows from before were placed by
 // the old rule, new ones are by the new one. Then the packet visits the old rule's owner first; only the last candidate may open a flow.
+//
+// A reply to a SNAT address that arrives where RSS was foretold to bring it is looked for on its receiver before anything is computed; only
+// where it is unknown there, the hash says whose it is. So RSS that does what it told costs a reply nothing, and RSS that lies one visit.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/config/snapshot.hpp"
@@ -18,6 +22,8 @@ namespace penstock::pipeline {
 struct Candidates {
     std::array<WorkerId, 3> workers{};
     uint8_t count = 0;
+    bool is_foretold = false;     // RSS or a flow rule of the arrival port should have brought the packet to its owner
+    bool is_first_guess = false;  // asked with Ask::ReceiverFirst: on a miss ask again for everybody
     void add(WorkerId worker) noexcept {
         if (count == 0 || workers[count - 1] != worker) {  // two rules may agree
             workers[count++] = worker;
@@ -28,10 +34,39 @@ struct Candidates {
     [[nodiscard]] bool is_last(uint8_t tried) const noexcept { return tried + 1 >= count; }
 };
 
-// `receiver`: the worker whose receive queue the packet came from. `flow_stays_on_queue`: what the arrival port promises; then the
-// receiver of a full-NAT flow's first packet receives them all, and owns it.
+// What a NicPort promises of where packets arrive.
+struct PortPromises {
+    // All packets of one 5-tuple arrive on one worker's queues: true with RSS over as many queues as workers, or with a single worker. Then
+    // the worker that receives a full-NAT flow's first packet owns it. False, for instance, with one af_xdp queue for several workers: then
+    // only ReplyOwner::of_tuple() and of_client() keep a flow together.
+    bool flow_stays_on_queue = false;
+    // rte_flow rules lead each block of SNAT ports to its owner's queue; counts what arrives elsewhere.
+    bool snat_blocks_on_queue = false;
+};
+
+// How a packet came to the gateway.
+struct Arrived {
+    WorkerId receiver;  // whose receive queue it came from
+    NicPortId port;
+    PortPromises promises;
+};
+
+enum class Ask : uint8_t {
+    ReceiverFirst,  // by the receiver itself, before anybody else was asked: as little as may do
+    Everybody,
+};
+
 [[nodiscard]] Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                               WorkerId receiver, bool flow_stays_on_queue) noexcept;
+                               const Arrived& arrived, Ask ask) noexcept;
+
+// Whose flow an ICMP error is about, by the packet that it quotes (packet::quoted_flow()), which the gateway has sent; unset: none of a
+// Service. Where the flow belongs to whoever received its first packet, and how the arrival port's RSS chose that one is not known, the
+// error stays with its own receiver.
+[[nodiscard]] WorkerId place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
+                                   const Arrived& arrived) noexcept;
+
+// Whether a fragment may be of a flow: its destination is a Service's or a SNAT address.
+[[nodiscard]] bool may_be_of_flow(const IpAddr& destination, const config::Snapshot& snapshot) noexcept;
 
 // The same for a packet that Linux has sent through a twin; `receiver` serves that twin. The queue says nothing then: Linux may change the
 // twin in the middle of a flow. An endpoint on the host answers to the client itself, and to a port that tells the owner where the client's
@@ -39,7 +74,10 @@ struct Candidates {
 [[nodiscard]] Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
                                          WorkerId receiver) noexcept;
 
-// What decided, for explain: "frontend, by the keyed hash of the 5-tuple", ...
-[[nodiscard]] const char* placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot, bool flow_stays_on_queue) noexcept;
+// What decided, for explain: "the keyed hash of the 5-tuple", "RSS of NicPort 1: hash 0x51ccc178, entry 120 -> worker 0", ...
+[[nodiscard]] std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
+                                         const Arrived& arrived);
+// The same of a reply to a SNAT address with that nat::SnatAddresses::reply_egress().
+[[nodiscard]] std::string reply_rule_text(const packet::FlowKey& reply, NicPortId egress, const nat::ReplyOwner& owner);
 
 }  // namespace penstock::pipeline

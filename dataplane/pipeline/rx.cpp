@@ -44,6 +44,7 @@ uint32_t receive(WorkerContext& ctx, WorkerIo& io, NicPortId port, uint16_t queu
     }
     ctx.count()[Counter::RxPackets].add(taken);
     ctx.count()[Counter::RxBytes].add(bytes);
+    ctx.count(port).received.add(taken);
     return taken;
 }
 

@@ -62,6 +62,9 @@ void flush_handoff(WorkerContext& ctx, WorkerIo& io, uint32_t worker) noexcept {
     }
     const uint32_t taken = rte_ring_enqueue_burst(io.handoff_to[worker], reinterpret_cast<void**>(out.packets.data()), out.count, nullptr);
     ctx.count()[Counter::HandedOff].add(taken);
+    for (uint32_t i = taken; i < out.count; ++i) {
+        ctx.count(NicPortId{static_cast<uint8_t>(out.packets[i]->port)}).handoff_lost.add(1);  // dispose() wrote it there
+    }
     free_and_count(ctx, out.packets.data() + taken, out.count - taken, DropReason::HandoffRingFull);
     out.count = 0;
 }
@@ -128,6 +131,9 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
                 if (note.handoffs == kHandoffsMax) {
                     free_and_count(ctx, &mbuf, 1, DropReason::HandoffLoop);
                     break;
+                }
+                if (note.handoffs == 0 && !note.from_host) {
+                    ctx.count(burst.arrival[i].port).handed_off.add(1);
                 }
                 ++note.handoffs;
                 mbuf->port = burst.arrival[i].port.value;

@@ -12,6 +12,7 @@
 
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/base/ids.hpp"
+#include "dataplane/base/limits.hpp"
 #include "dataplane/base/verdict.hpp"
 
 namespace penstock::stats {
@@ -100,11 +101,31 @@ class ExhaustionSlots {
     std::array<std::atomic<uint64_t>, kSlots> slots_{};
 };
 
+// What one NicPort's choice of queues costs one worker. A row of few: there are at most limits::kNicPortsMax ports.
+// X(member, counter_name, meaning)
+#define PENSTOCK_PORT_COUNTERS(X)                                                                                              \
+    X(received, "port_received", "packets taken from the port's receive queues")                                               \
+    X(handed_off, "port_handed_off", "of these, packets that another worker owned")                                            \
+    X(handoff_lost, "port_handoff_lost", "of those, packets dropped because the owner did not take them as fast as they came") \
+    X(replies_misplaced, "port_replies_misplaced", "replies handed over that RSS or a flow rule should have brought to their owner")
+
+struct PortCounters {
+#define PENSTOCK_X(member, counter, meaning) Tally member;
+    PENSTOCK_PORT_COUNTERS(PENSTOCK_X)
+#undef PENSTOCK_X
+};
+inline constexpr CounterText kPortCounterTexts[]{
+#define PENSTOCK_X(member, counter, meaning) {counter, meaning},
+    PENSTOCK_PORT_COUNTERS(PENSTOCK_X)
+#undef PENSTOCK_X
+};
+
 // Everything about one worker as a whole.
 struct alignas(kCacheLine) WorkerCounters {
     std::array<Tally, kCounters> counters;
     std::array<Tally, kDropReasons> drops;
     ExhaustionSlots exhausted;  // of SNAT ports
+    std::array<PortCounters, limits::kNicPortsMax> ports;
     Tally& operator[](Counter counter) noexcept { return counters[static_cast<size_t>(counter)]; }
     const Tally& operator[](Counter counter) const noexcept { return counters[static_cast<size_t>(counter)]; }
     Tally& operator[](DropReason reason) noexcept { return drops[static_cast<size_t>(reason)]; }

@@ -79,12 +79,15 @@ class Teller {
         if (context.workers == 1) {
             return step("owner", "worker 0, the only one");
         }
-        const bool stays = context.ports[query_.port.value].flow_stays_on_queue;
-        const pipeline::Candidates candidates = pipeline::place(query_.key, snapshot_, context.owner, query_.receiver, stays);
+        const pipeline::Arrived arrived{query_.receiver, query_.port, context.ports[query_.port.value].promises};
+        const pipeline::Candidates candidates = pipeline::place(query_.key, snapshot_, context.owner, arrived, pipeline::Ask::Everybody);
         owner_ = candidates.workers[candidates.count - 1];
-        std::string finding = "worker " + std::to_string(owner_.value) + ", by " + pipeline::placement_rule(query_.key, snapshot_, stays);
+        std::string finding =
+            "worker " + std::to_string(owner_.value) + ", by " + pipeline::placement_rule(query_.key, snapshot_, context.owner, arrived);
         finding += owner_ == query_.receiver ? "" : "; the packet is handed to it";
-        if (candidates.count > 1) {
+        if (candidates.is_foretold) {
+            finding += owner_ == query_.receiver ? "" : ", though the port should have brought it there";
+        } else if (candidates.count > 1) {
             finding += "; worker " + std::to_string(candidates.workers[0].value) + " is asked first for flows from before a policy change";
         }
         step("owner", finding);
@@ -205,9 +208,19 @@ class Teller {
         }
         after.source = source->address;
         after.source_port = 0;
-        step("snat", "the source becomes " + source->address.to_string() + " with a free port of worker " + std::to_string(owner_.value) +
-                         "'s share" + (keep ? ", because the client is the backend itself" : ""));
+        step("snat", "the source becomes " + source->address.to_string() + " with a free port " +
+                         whose_reply_comes_home(context, backend, *source) + (keep ? ", because the client is the backend itself" : ""));
         leave(after);
+    }
+
+    // How its port is chosen.
+    std::string whose_reply_comes_home(const pipeline::WorkerContext& context, const lb::Backend& backend, const nat::SnatAddress& source) {
+        const nat::SnatAddresses& addresses = snapshot_.snat->addresses;
+        const NicPortId egress = addresses.reply_egress(static_cast<size_t>(&source - &addresses[0]));
+        const nat::ReplyRule* rule = context.owner.rule_of_replies(egress, backend.address.family(), query_.key.protocol);
+        const std::string worker = "worker " + std::to_string(owner_.value);
+        return rule == nullptr ? "of " + worker + "'s share"
+                               : "whose reply RSS of NicPort " + std::to_string(rule->port().value) + " brings to " + worker;
     }
 
     // Where in the set the client's entry points; empty: it has none that holds here.

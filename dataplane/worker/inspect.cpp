@@ -44,6 +44,18 @@ uint64_t Inspector::drops(WorkerId id, DropReason reason) const {
     return by_worker + (id.value == 0 ? workers_->impl_->host_drops[static_cast<size_t>(reason)].read() : 0);
 }
 
+PortTotals Inspector::port(NicPortId id) const {
+    PortTotals totals;
+    for (const auto& worker : workers_->impl_->workers_) {
+        const stats::PortCounters& row = worker->context().counters.worker->ports[id.value];
+        totals.received += row.received.read();
+        totals.handed_off += row.handed_off.read();
+        totals.handoff_lost += row.handoff_lost.read();
+        totals.replies_misplaced += row.replies_misplaced.read();
+    }
+    return totals;
+}
+
 uint64_t Inspector::exhaustion_stamp(WorkerId id, size_t slot) const {
     return context_of(*workers_->impl_, id).counters.worker->exhausted.stamp(slot);
 }

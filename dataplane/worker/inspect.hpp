@@ -98,6 +98,7 @@ class Inspector {
     [[nodiscard]] WorkerView worker(WorkerId id) const;
     [[nodiscard]] uint64_t counter(WorkerId id, stats::Counter counter) const;
     [[nodiscard]] uint64_t drops(WorkerId id, DropReason reason) const;
+    [[nodiscard]] PortTotals port(NicPortId id) const;
     // stats::ExhaustionSlots::stamp() of that worker.
     [[nodiscard]] uint64_t exhaustion_stamp(WorkerId id, size_t slot) const;
     [[nodiscard]] ServiceTotals service(ServiceId id) const;

@@ -128,6 +128,22 @@ Status WorkerSet::Impl::take_affinity() {
     return {};
 }
 
+// One worker receives all there is, whatever RSS does.
+Status WorkerSet::Impl::make_reply_rules() {
+    std::vector<nat::PortReplyHash> hashes;
+    for (const PortPlan& port : options.ports) {
+        if (port.reply_hash && options.lcores.size() > 1) {
+            hashes.push_back({port.id, &*port.reply_hash});
+        }
+    }
+    auto rules = nat::ReplyRules::create(hashes, static_cast<uint32_t>(options.lcores.size()));
+    if (!rules) {
+        return std::unexpected(rules.error());
+    }
+    reply_rules = std::move(*rules);
+    return {};
+}
+
 pipeline::WorkerIo WorkerSet::Impl::io_of(uint32_t worker) const {
     const auto workers = static_cast<uint16_t>(options.lcores.size());
     pipeline::WorkerIo io;
@@ -171,10 +187,10 @@ Result<std::unique_ptr<WorkerMemory>> WorkerSet::Impl::take_memory(uint32_t work
         return std::unexpected(table.error());
     }
     memory->table.reset(table->data());
-    const auto ports = take_huge(
-        "SNAT ports " + suffix,
-        nat::PortProposer::memory_needed(options.connections_per_worker, options.snat_ports, static_cast<uint32_t>(options.lcores.size())),
-        options.lcores[worker]);
+    const auto ports = take_huge("SNAT ports " + suffix,
+                                 nat::PortProposer::memory_needed(options.connections_per_worker, options.snat_ports,
+                                                                  static_cast<uint32_t>(options.lcores.size()), &reply_rules),
+                                 options.lcores[worker]);
     if (!ports) {
         return std::unexpected(ports.error());
     }
@@ -202,7 +218,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
 
     auto table = conn::Table::create(kept.table_span, options.connections_per_worker, HashKey::random());
     auto snat_ports = nat::PortProposer::create(kept.snat_ports_span, options.connections_per_worker, options.snat_ports, self, workers,
-                                                HashKey::random());
+                                                HashKey::random(), &reply_rules);
     if (!table || !snat_ports) {
         return std::unexpected(table ? snat_ports.error() : table.error());
     }
@@ -212,7 +228,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
         .self = self,
         .workers = workers,
         .rate = rate,
-        .owner = {workers, options.secret},
+        .owner = {.workers = workers, .secret = options.secret, .rules = reply_rules.empty() ? nullptr : &reply_rules},
         .connections = std::move(*table),
         .by_backend = conn::BackendIndex(kept.backend_links_span, kept.backend_heads.as<uint32_t>()),
         .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate)),
@@ -227,7 +243,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
         .resolve = &kept.resolve,
     });
     for (const PortPlan& port : options.ports) {
-        context->ports[port.id.value] = {port.mac, port.flow_stays_on_queue};
+        context->ports[port.id.value] = {port.mac, {port.flow_stays_on_queue, port.snat_blocks_on_queue}};
     }
     // An idle worker gives way where its CPU has another worker, or the main lcore.
     const unsigned cpu = options.cpus[index];
@@ -261,6 +277,9 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::start(WorkerSetOptions options, st
     }
     if (const Status taken = impl->take_affinity(); !taken) {
         return std::unexpected(taken.error());
+    }
+    if (const Status made = impl->make_reply_rules(); !made) {
+        return std::unexpected(made.error());
     }
     for (uint32_t w = 0; w < workers; ++w) {
         if (const Status added = impl->add_worker(w); !added) {

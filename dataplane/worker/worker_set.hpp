@@ -30,10 +30,11 @@ struct PortPlan {
     uint16_t rx_queues = 1;  // queue q is polled by worker q % workers
     uint16_t tx_queues = 1;  // worker w sends on queue w; where there are fewer queues than workers, workers without one pass packets on
                              // to worker w % tx_queues, which sends for them
-    bool flow_stays_on_queue = false;  // the port promises that a flow's packets always arrive on one queue (pipeline::PortFacts)
+    bool flow_stays_on_queue = false;  // the port promises that a flow's packets always arrive on one queue (pipeline::PortPromises)
     bool rx_checksum_checked = false;  // the NIC verifies IPv4 header checksums on receipt
     MacAddr mac;
     std::optional<nat::ReplyHash> reply_hash = {};  // how its RSS chooses a worker; empty: that cannot be foretold
+    bool snat_blocks_on_queue = false;  // rte_flow rules lead each block of SNAT ports to its owner's queue (pipeline::PortPromises)
 };
 
 struct WorkerSetOptions {

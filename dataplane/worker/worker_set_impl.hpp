@@ -63,12 +63,14 @@ struct WorkerSet::Impl {
     Status take_rings();
     Status take_own_buffers();
     Status take_affinity();
+    Status make_reply_rules();
     Result<std::unique_ptr<WorkerMemory>> take_memory(uint32_t worker) const;
     Status add_worker(uint32_t index);
     [[nodiscard]] pipeline::WorkerIo io_of(uint32_t worker) const;
     void stop();
 
     WorkerSetOptions options;
+    nat::ReplyRules reply_rules;
     std::unique_ptr<config::Publisher> publisher;
     std::vector<rte_ring*> rings;  // all of them, for the end
     std::vector<rte_ring*> handoff;

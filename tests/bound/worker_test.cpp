@@ -1,7 +1,9 @@
 // Real workers on real lcores over net_ring: what the stages promise, kept by the loop, the rings and the publication around them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -12,7 +14,9 @@
 #include "tests/bound/ring_ports.hpp"
 #include "tests/support/eal_fixture.hpp"
 #include "tests/support/packet_builder.hpp"
+#include "tests/support/plain_toeplitz.hpp"
 #include "tests/support/prng.hpp"
+#include "tests/support/reply_hashes.hpp"
 
 namespace penstock::test {
 namespace {
@@ -74,6 +78,10 @@ class Workers : public testing::TestWithParam<uint32_t> {
         options.ports = {{kUp, up_->dpdk_port(), queues, queues, false, false, kUpMac},
                          {kCluster, cluster_->dpdk_port(), queues, tx_queues_of_cluster == 0 ? queues : tx_queues_of_cluster, false, false,
                           kClusterMac}};
+        for (worker::PortPlan& port : options.ports) {
+            port.reply_hash = hash_;
+            port.flow_stays_on_queue = hash_.has_value();
+        }
         auto started = worker::WorkerSet::start(std::move(options), snapshot_of(gateway_, {web_}));
         ASSERT_TRUE(started.has_value()) << started.error().what;
         workers_ = std::move(*started);
@@ -89,6 +97,12 @@ class Workers : public testing::TestWithParam<uint32_t> {
         return punted;
     }
 
+    // The queue that the NIC of hash_ chooses.
+    [[nodiscard]] uint16_t rss(const std::vector<uint8_t>& frame) const {
+        return hash_->worker_of[plain_rss(hash_->key, key_of(frame)) % hash_->worker_of.size()].value;
+    }
+
+    std::optional<nat::ReplyHash> hash_;  // of both ports
     TestService web_{.frontends = {{kVip, 80}}, .backends = {11, 12, 13}};
     VirtualGateway gateway_;
     std::unique_ptr<RingPort> up_, cluster_;
@@ -129,6 +143,105 @@ TEST_P(Workers, ForwardBothWaysWhateverTheQueue_NAT001) {
         return true;
     });
     EXPECT_EQ(listed, 200u);
+}
+
+// With predictable RSS nothing crosses a ring; where the NIC does not do what it told, all arrives, and the port's counters say so.
+TEST_P(Workers, BringRepliesHomeByRssAndCountWhatIsMisplaced_NAT001) {
+    const uint32_t workers = GetParam();
+    hash_ = hash_in_turn(128, workers);
+    start(workers);
+    const worker::Inspector inspect = workers_->inspect();
+    std::vector<packet::FlowKey> inside;
+    for (L4Port port = 1000; port < 1200; ++port) {
+        const std::vector<uint8_t> opening = from_client(port).build();
+        up_->put(opening, rss(opening));
+        const std::vector<uint8_t> syn = cluster_->take_frame();
+        ASSERT_FALSE(syn.empty()) << port;
+        inside.push_back(key_of(syn));
+        const std::vector<uint8_t> reply = reply_to(inside.back());
+        cluster_->put(reply, rss(reply));
+        ASSERT_FALSE(up_->take_frame().empty()) << port;
+    }
+    for (const NicPortId port : {kUp, kCluster}) {
+        const worker::PortTotals totals = inspect.port(port);
+        EXPECT_EQ(totals.received, 200u);
+        EXPECT_EQ(totals.handed_off, 0u);
+        EXPECT_EQ(totals.replies_misplaced, 0u);
+    }
+    for (uint32_t i = 0; i < 50; ++i) {
+        const std::vector<uint8_t> reply = reply_to(inside[i]);
+        cluster_->put(reply, static_cast<uint16_t>((rss(reply) + 1U) % workers));
+        ASSERT_FALSE(up_->take_frame().empty()) << i;
+    }
+    const worker::PortTotals lied = inspect.port(kCluster);
+    EXPECT_EQ(lied.received, 250u);
+    EXPECT_EQ(lied.handed_off, workers > 1 ? 50u : 0u);
+    EXPECT_EQ(lied.replies_misplaced, workers > 1 ? 50u : 0u);
+    EXPECT_EQ(lied.handoff_lost, 0u);
+    EXPECT_EQ(inspect.port(kUp).handed_off, 0u);
+
+    const auto step_of = [&](const packet::FlowKey& key, NicPortId port, const std::string& stage) {
+        const worker::Explanation explanation = inspect.explain({.key = key, .port = port, .receiver = {0}});
+        const auto found = std::ranges::find(explanation.steps, stage, &worker::ExplainStep::stage);
+        return found == explanation.steps.end() ? std::string() : found->finding;
+    };
+    const std::string owner = step_of(inside[0].reversed(), kCluster, "owner");
+    const std::string snat = step_of({kClient, kVip, 999, 80, Protocol::Tcp, {}}, kUp, "snat");
+    if (workers == 1) {
+        EXPECT_EQ(owner, "worker 0, the only one");
+        EXPECT_NE(snat.find("of worker 0's share"), std::string::npos) << snat;
+    } else {
+        const std::string home = std::to_string(rss(reply_to(inside[0])));
+        EXPECT_EQ(owner.find("worker " + home + ", by RSS of NicPort 1: hash 0x"), 0u) << owner;
+        EXPECT_NE(owner.find(" -> worker " + home), std::string::npos) << owner;
+        EXPECT_NE(snat.find("a free port whose reply RSS of NicPort 1 brings to worker "), std::string::npos) << snat;
+    }
+}
+
+// Packets of a flow that share a receive queue leave in their order, whether they cross a ring or not; also where some of the flow's come
+// by one queue and some by another, which no NIC keeps in order among each other.
+TEST_P(Workers, KeepTheOrderOfAFlowAcrossRings) {
+    constexpr uint32_t kFlows = 8, kSegments = 120;
+    const uint32_t workers = GetParam();
+    hash_ = hash_in_turn(128, workers);
+    start(workers);
+    std::vector<packet::FlowKey> inside;
+    for (uint32_t f = 0; f < kFlows; ++f) {
+        const std::vector<uint8_t> opening = from_client(static_cast<L4Port>(2000 + f)).build();
+        up_->put(opening, rss(opening));
+        inside.push_back(key_of(cluster_->take_frame()));
+        cluster_->put(reply_to(inside[f]), rss(reply_to(inside[f])));
+        ASSERT_FALSE(up_->take_frame().empty());
+    }
+    for (uint32_t n = 0; n < kSegments; ++n) {
+        for (uint32_t f = 0; f < kFlows; ++f) {
+            const std::vector<uint8_t> segment = eth()
+                                                     .from_mac(backend_mac(inside[f].destination.bytes()[15]).to_string())
+                                                     .to_mac(kClusterMac.to_string())
+                                                     .ipv4(inside[f].destination.to_string(), inside[f].source.to_string())
+                                                     .tcp(inside[f].destination_port, inside[f].source_port, "A")
+                                                     .seq(n)
+                                                     .build();
+            const uint32_t astray = f == 0 ? n % 2 : f;  // the first flow's come by turns to its owner and to another worker
+            cluster_->put(segment, static_cast<uint16_t>((rss(segment) + astray) % workers));
+        }
+    }
+    std::map<std::pair<L4Port, uint32_t>, uint32_t> last;  // by client's port, and the queue's turn where there are two
+    for (uint32_t i = 0; i < kFlows * kSegments; ++i) {
+        const std::vector<uint8_t> frame = up_->take_frame();
+        ASSERT_FALSE(frame.empty()) << i;
+        packet::Parsed parsed;
+        ASSERT_TRUE(packet::parse(frame, parsed).has_value());
+        const uint32_t seq = load<Be32>(frame.data() + parsed.l4_offset + 4).host();
+        const L4Port client = parsed.key.destination_port;
+        const auto [at, is_first] = last.try_emplace({client, client == 2000 ? seq % 2 : 0}, seq);
+        if (!is_first) {
+            ASSERT_LT(at->second, seq) << client;
+            at->second = seq;
+        }
+    }
+    EXPECT_EQ(workers_->inspect().port(kCluster).handoff_lost, 0u);
+    EXPECT_EQ(workers_->inspect().port(kCluster).handed_off > 0, workers > 1);
 }
 
 TEST_P(Workers, PuntAndCarryWhatLinuxSends) {

@@ -22,21 +22,31 @@ VirtualGateway::VirtualGateway(const Options& options)
     auto affinity = lb::AffinityTable::create(affinity_memory_.span(), options.affinity_entries, HashKey::random());
     PENSTOCK_CHECK(affinity);
     affinity_ = *affinity;
+    std::vector<nat::PortReplyHash> hashes;
+    if (options.up_hash) {
+        hashes.push_back({kUp, &*options.up_hash});
+    }
+    if (options.cluster_hash) {
+        hashes.push_back({kCluster, &*options.cluster_hash});
+    }
+    auto rules = nat::ReplyRules::create(hashes, options.workers);
+    PENSTOCK_CHECK(rules);
+    reply_rules_ = std::move(*rules);
     for (uint32_t w = 0; w < options.workers; ++w) {
-        auto state =
-            std::make_unique<WorkerState>(conn::Table::memory_needed(options.connections),
-                                          nat::PortProposer::memory_needed(options.connections, options.snat_ports, options.workers));
+        auto state = std::make_unique<WorkerState>(
+            conn::Table::memory_needed(options.connections),
+            nat::PortProposer::memory_needed(options.connections, options.snat_ports, options.workers, &reply_rules_));
         state->backend_links.resize(options.connections + options.connections % 2);
         auto table = conn::Table::create(state->table.span(), options.connections, HashKey::random());
         auto ports = nat::PortProposer::create(state->ports.span(), options.connections, options.snat_ports, {static_cast<uint8_t>(w)},
-                                               options.workers, HashKey::random());
+                                               options.workers, HashKey::random(), &reply_rules_);
         PENSTOCK_CHECK(table && ports);
         backend_rows_[w] = state->backends.data();
         state->context.reset(new pipeline::WorkerContext{
             .self = {static_cast<uint8_t>(w)},
             .workers = options.workers,
             .rate = rate_,
-            .owner = {options.workers, secret},
+            .owner = {.workers = options.workers, .secret = secret, .rules = reply_rules_.empty() ? nullptr : &reply_rules_},
             .connections = std::move(*table),
             .by_backend = conn::BackendIndex(state->backend_links, state->backend_heads),
             .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate_)),
@@ -49,13 +59,13 @@ VirtualGateway::VirtualGateway(const Options& options)
             .counters = {&state->worker_counters, state->services, state->backends},
             .resolve = &state->resolve,
         });
-        state->context->ports[kUp.value] = {kUpMac, options.flow_stays_on_queue};
-        state->context->ports[kCluster.value] = {kClusterMac, options.flow_stays_on_queue};
+        state->context->ports[kUp.value] = {kUpMac, {.flow_stays_on_queue = options.flow_stays_on_queue}};
+        state->context->ports[kCluster.value] = {kClusterMac, {.flow_stays_on_queue = options.flow_stays_on_queue}};
         workers_.push_back(std::move(state));
     }
     auto snat = std::make_shared<nat::SnatConfig>();
     for (const auto& [address, port] : own_addresses()) {
-        snat->addresses.push_back({address, port, options.snat_shared_with_host});
+        snat->addresses.push_back({address, options.snat_any_egress ? NicPortId() : port, options.snat_shared_with_host});
     }
     snat->ports = options.snat_ports;
     snapshot_.snat = snat;
@@ -268,6 +278,7 @@ void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::ve
             packet.frame.resize(burst.length[i]);
             if (burst.verdict[i] == Verdict::Handoff && packet.handoffs < pipeline::kHandoffsMax) {
                 packet.arrival = burst.arrival[i];
+                ++packet.arrival.note.handoffs;
                 packet.arrival.note = pipeline::HandoffNote::unpacked(packet.arrival.note.packed());
                 ++packet.handoffs;
                 onward[burst.handoff_to[i].value].push_back(std::move(packet));
@@ -351,6 +362,14 @@ uint64_t VirtualGateway::count(stats::Counter counter) const {
     uint64_t sum = 0;
     for (const auto& state : workers_) {
         sum += state->worker_counters[counter].read();
+    }
+    return sum;
+}
+
+uint64_t VirtualGateway::replies_misplaced(NicPortId port) const {
+    uint64_t sum = 0;
+    for (const auto& state : workers_) {
+        sum += state->worker_counters.ports[port.value].replies_misplaced.read();
     }
     return sum;
 }

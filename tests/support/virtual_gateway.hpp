@@ -85,6 +85,8 @@ class VirtualGateway {
         uint32_t rejects_per_second = limits::kRejectsPerSecond;
         uint32_t rejects_burst = limits::kRejectsBurst;
         uint32_t affinity_entries = 4096;
+        std::optional<nat::ReplyHash> up_hash = {}, cluster_hash = {};  // how the ports' RSS is foretold to choose workers
+        bool snat_any_egress = false;                                   // SNAT addresses are not tied to their twins' ports
     };
     VirtualGateway() : VirtualGateway(Options{}) {}
     explicit VirtualGateway(const Options& options);
@@ -130,6 +132,8 @@ class VirtualGateway {
     [[nodiscard]] const config::Snapshot& snapshot() const { return snapshot_; }
     [[nodiscard]] lb::AffinityTable& affinity() { return affinity_; }
     [[nodiscard]] uint64_t count(stats::Counter counter) const;
+    // Of all workers.
+    [[nodiscard]] uint64_t replies_misplaced(NicPortId port) const;
     [[nodiscard]] uint64_t connections() const;
     [[nodiscard]] stats::ServiceCounters& service_counters(uint32_t worker, const std::string& name);
 
@@ -164,6 +168,7 @@ class VirtualGateway {
     TscRate rate_{1'000'000'000};
     TscTime now_{1'000'000'000'000};
     Options options_;
+    nat::ReplyRules reply_rules_;
     AlignedMemory affinity_memory_;
     lb::AffinityTable affinity_;
     std::vector<std::unique_ptr<WorkerState>> workers_;

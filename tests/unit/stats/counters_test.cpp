@@ -43,6 +43,10 @@ TEST(CountersPage, SaysWhatTheListsSay) {
         expect(text.name, text.meaning);
         EXPECT_TRUE(names.insert(text.name).second) << text.name << " names two counters";
     }
+    for (const CounterText& text : kPortCounterTexts) {
+        expect(text.name, text.meaning);
+        EXPECT_TRUE(names.insert(text.name).second) << text.name << " names two counters";
+    }
 }
 
 TEST(Tally, CountsUpDownAndIsSet) {
