@@ -295,6 +295,13 @@ Status Daemon::start_workers() {
         if (!facts.check_failed.empty()) {
             log::get("drivers").error("port {}: predictable RSS is refused: {}", facts.id.value, facts.check_failed);
         }
+        if (const auto& hash = facts.steering.reply_hash) {
+            const std::string remark =
+                remark_on_hashed_shares(*hash, facts.id, options_.snat_ports, static_cast<unsigned>(cores_.worker_cpus.size()));
+            if (!remark.empty()) {
+                log::get("control").warn("{}", remark);
+            }
+        }
         options.ports.push_back({.id = facts.id,
                                  .dpdk_port = facts.dpdk_port,
                                  .rx_queues = facts.rx_queues,
@@ -302,7 +309,8 @@ Status Daemon::start_workers() {
                                  .flow_stays_on_queue = facts.steering.flow_stays_on_queue,
                                  .rx_checksum_checked = facts.rx_checksum_checked,
                                  .mac = facts.mac,
-                                 .reply_hash = facts.steering.reply_hash});
+                                 .reply_hash = facts.steering.reply_hash,
+                                 .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules});
     }
     auto workers = worker::WorkerSet::start(std::move(options), std::move(initial_));
     if (!workers) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "dataplane/nat/reply_owner.hpp"
+#include "dataplane/nat/toeplitz.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -34,6 +35,39 @@ Result<std::string> check_snat_shares(nat::PortRange ports, nat::PortRange host_
         return "--snat-ports: " + text_of(ports) + " leaves worker " + std::to_string(worker) +
                " without a port on addresses that the host uses too, because Linux takes " + text_of(host_ephemeral) +
                " there (net.ipv4.ip_local_port_range); new flows that need one are dropped";
+    }
+    return "";
+}
+
+std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port, nat::PortRange ports, unsigned workers) {
+    const auto entries = static_cast<uint32_t>(hash.worker_of.size());
+    const nat::Toeplitz toeplitz(hash.key);
+    for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
+        if (!hash.covers(family, Protocol::Tcp) && !hash.covers(family, Protocol::Udp)) {
+            continue;
+        }
+        // What the ports add to the table's index; an endpoint decides what they are added to.
+        std::vector<bool> is_added(entries);
+        for (unsigned number = ports.first; number <= ports.last; ++number) {
+            is_added[toeplitz.of_destination_port(family, static_cast<L4Port>(number)) % entries] = true;
+        }
+        for (uint32_t base = 0; base < entries; ++base) {
+            std::vector<bool> has_port(workers);
+            unsigned without = workers;
+            for (uint32_t added = 0; added < entries && without > 0; ++added) {
+                const uint8_t worker = hash.worker_of[base ^ added].value;
+                if (is_added[added] && !has_port[worker]) {
+                    has_port[worker] = true;
+                    --without;
+                }
+            }
+            if (without > 0) {
+                return "--snat-ports: " + text_of(ports) + " leaves worker " +
+                       std::to_string(std::ranges::find(has_port, false) - has_port.begin()) +
+                       " without a port towards some endpoints over " + to_string(family) + ", because RSS of port " +
+                       std::to_string(port.value) + " brings no reply to any of these ports there; new flows that need one are dropped";
+            }
+        }
     }
     return "";
 }

@@ -213,6 +213,10 @@ v1::ListPortsResponse StatusView::ports() const {
         const auto twin = running_.twin_io.counters(facts.id);
         message.set_punted(twin.punted);
         message.set_from_host(twin.from_host);
+        const auto placed = running_.workers.inspect().port(facts.id);
+        message.set_handed_off(placed.handed_off);
+        message.set_handoff_lost(placed.handoff_lost);
+        message.set_replies_misplaced(placed.replies_misplaced);
     }
     return out;
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/reply_hashes.hpp"
+
 namespace penstock::gateway {
 namespace {
 
@@ -54,6 +56,22 @@ TEST(SnatShares, AShareThatTheHostTakesIsSaid_NAT002) {
     ASSERT_TRUE(half);
     EXPECT_NE(half->find("worker 0"), std::string::npos) << *half;
     EXPECT_EQ(check_snat_shares({32640, 40000}, kEphemeral, 2).value(), "");
+}
+
+// Ports scattered by a hash: a wide range has some for every worker towards every endpoint, a narrow one need not.
+TEST(SnatShares, AHashMayLeaveAWorkerWithoutAPortOfANarrowRange_NAT002) {
+    const auto remark = [](nat::PortRange ports, unsigned workers) {
+        return remark_on_hashed_shares(test::hash_in_turn(128, workers), {1}, ports, workers);
+    };
+    for (const unsigned workers : {2U, 3U, 64U}) {
+        EXPECT_EQ(remark({1024, 65535}, workers), "") << workers;
+    }
+    EXPECT_NE(remark({20000, 20002}, 4).find("--snat-ports: 20000-20002 leaves worker "), std::string::npos);
+    EXPECT_NE(remark({20000, 20000}, 2).find("without a port towards some endpoints over IPv4, because RSS of port 1 brings no reply"),
+              std::string::npos);
+    nat::ReplyHash only_v6 = test::hash_in_turn(128, 2);
+    only_v6.tcp4 = only_v6.udp4 = false;
+    EXPECT_NE(remark_on_hashed_shares(only_v6, {0}, {20000, 20000}, 2).find("over IPv6"), std::string::npos);
 }
 
 }  // namespace
