@@ -52,12 +52,16 @@ metrics::Reading read_metrics(const Running& running) {
     }
     for (const auto& port : running.ports) {
         const auto counters = port->counters();
+        const auto placed = inspector.port(port->facts().id);
         out.ports.push_back({.twin = port->options().twin_name,
                              .rx_packets = counters.rx_packets,
                              .rx_bytes = counters.rx_bytes,
                              .tx_packets = counters.tx_packets,
                              .tx_bytes = counters.tx_bytes,
                              .rx_missed = counters.rx_missed,
+                             .handed_off = placed.handed_off,
+                             .handoff_lost = placed.handoff_lost,
+                             .replies_misplaced = placed.replies_misplaced,
                              .link_up = port->link_up()});
     }
     return out;

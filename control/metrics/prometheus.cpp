@@ -116,6 +116,10 @@ constexpr PortFamily kPortFamilies[] = {
     {"penstock_port_tx_packets_total", "packets that the NIC sent", &PortReading::tx_packets},
     {"penstock_port_tx_bytes_total", "bytes that the NIC sent", &PortReading::tx_bytes},
     {"penstock_port_rx_missed_total", "packets that the NIC or the kernel dropped because no buffer was free", &PortReading::rx_missed},
+    {"penstock_port_handed_off_total", "packets received here that another worker owned", &PortReading::handed_off},
+    {"penstock_port_handoff_lost_total", "of these, dropped because the owner did not take them", &PortReading::handoff_lost},
+    {"penstock_port_replies_misplaced_total", "replies that the NIC should have brought to their owner and did not",
+     &PortReading::replies_misplaced},
 };
 
 void port_families(const Reading& reading, std::vector<MetricFamily>& out) {

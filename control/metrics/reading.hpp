@@ -28,6 +28,7 @@ struct ServiceReading {
 struct PortReading {
     std::string twin;
     uint64_t rx_packets = 0, rx_bytes = 0, tx_packets = 0, tx_bytes = 0, rx_missed = 0;
+    uint64_t handed_off = 0, handoff_lost = 0, replies_misplaced = 0;
     bool link_up = false;
 };
 

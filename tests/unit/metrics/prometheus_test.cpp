@@ -30,7 +30,7 @@ Reading reading() {
     r.workers[0].connections_max = 1024;
     r.services.push_back(
         {.key = {"default", "web", "http", Protocol::Tcp}, .new_flows = 5, .forward_bytes = 6000, .connections = 2, .backends = 3});
-    r.ports.push_back({.twin = "pen0", .rx_packets = 11, .link_up = true});
+    r.ports.push_back({.twin = "pen0", .rx_packets = 11, .handed_off = 12, .handoff_lost = 13, .replies_misplaced = 14, .link_up = true});
     r.probes = {
         .sent = 21, .succeeded = 22, .failed = 23, .turned_up = 24, .turned_down = 25, .targets = 26, .down = 27, .failing_open = 28};
     r.drained = true;
@@ -58,6 +58,9 @@ TEST(Metrics, CountersDropsServicesAndPortsHaveTheirSeries) {
     expect_line(all, R"(penstock_service_connections{namespace="default",service="web",port="http",protocol="TCP"} 2)");
     expect_line(all, R"(penstock_service_backends{namespace="default",service="web",port="http",protocol="TCP"} 3)");
     expect_line(all, R"(penstock_port_rx_packets_total{twin="pen0"} 11)");
+    expect_line(all, R"(penstock_port_handed_off_total{twin="pen0"} 12)");
+    expect_line(all, R"(penstock_port_handoff_lost_total{twin="pen0"} 13)");
+    expect_line(all, R"(penstock_port_replies_misplaced_total{twin="pen0"} 14)");
     expect_line(all, R"(penstock_port_link_up{twin="pen0"} 1)");
     expect_line(all, R"(penstock_build_info{version="1.2.3"} 1)");
     expect_line(all, "penstock_control_connected 1");
