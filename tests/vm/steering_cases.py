@@ -3,12 +3,15 @@ import itertools
 import json
 import os
 
-from fixture import case, check, equal, until
+from fixture import VIP, VIP_6, case, check, equal, until
 from frames import TCP, UDP, frame, send
-from vm_bed import PATIENCE_S, VIRTIO, Card
+from lab import accounting, traffic
+from manifests import endpoints, service
+from vm_bed import PATIENCE_S, VIRTIO, Card, pair_of
 
 QUEUES = 4
 FRAMES_OF_A_KIND = 100
+FLOWS_EACH = 100  # through each frontend
 KINDS = {"TCP over IPv4": (TCP, "198.18.{}.{}"), "UDP over IPv4": (UDP, "198.18.{}.{}"),
          "TCP over IPv6": (TCP, "2001:db8:{:x}::{:x}"), "UDP over IPv6": (UDP, "2001:db8:{:x}::{:x}")}
 
@@ -70,6 +73,31 @@ def each_frame_comes_out_of_the_queue_that_toeplitz_foretold_NAT002(lab):
         share = sum(line["queue"] == queue for line in seen)
         check(share >= len(flows) // QUEUES // 2, f"queue {queue} got {share} of {len(flows)} frames: nothing was spread")
     lab.remarks.append(f"{len(seen)} of {len(flows)} frames on the queue foretold, {', '.join(KINDS)}")
+
+
+@case(workers=(2, 4))
+def replies_of_many_connections_come_home_by_predictable_rss_NAT002_NAT003(lab):
+    workers = lab.variant["workers"]
+    lab.boot(pair_of("virtio-net-pci", queues=workers, options=rss(workers)))
+    lab.serve(service("web", external_ips=[VIP]), endpoints("web"),
+              service("web6", external_ips=[VIP_6], families=("IPv6",)), endpoints("web6", family="IPv6"),
+              service("echo", 5353, protocol="UDP", target_port=5353, external_ips=[VIP]), endpoints("echo", port=5353, protocol="UDP"))
+    frontends = [traffic.Frontend("ExternalIP", "default/web/tcp", "tcp", VIP, 80),
+                 traffic.Frontend("ExternalIP", "default/web6/tcp", "tcp", VIP_6, 80),
+                 traffic.Frontend("ExternalIP", "default/echo/udp", "udp", VIP, 5353)]
+    report = accounting.send_and_settle(lab.network, lab.gateway, frontends, FLOWS_EACH)
+    equal(report.problems(), [], "problems")
+    for port in lab.gateway.ports():
+        equal((port["driver"], port["rx_queues"], port["steering"]), ("net_virtio", workers, "predictable-rss"),
+              f"driver, queues, steering, because {port['steering_reason']}")
+        counted = {name: int(port[name]) for name in ("handed_off", "handoff_lost", "replies_misplaced")}
+        equal(counted, {"handed_off": 0, "handoff_lost": 0, "replies_misplaced": 0}, f"handoffs of what came in at {port['twin']}")
+    per_worker = lab.gateway.json("get", "workers")
+    equal([int(worker["handed_off"]) for worker in per_worker], [0] * workers, "packets handed to another worker")
+    # Each worker had its share: with one that owns all there would be nobody to miss.
+    shares = [int(worker["connections"]) for worker in per_worker]
+    check(min(shares) >= sum(shares) // workers // 4, f"connections by worker: {shares}")
+    lab.remarks.append(f"{report.packets} packets of {len(frontends) * FLOWS_EACH} flows, none handed over; connections by worker {shares}")
 
 
 @case()
