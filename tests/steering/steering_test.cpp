@@ -2,10 +2,14 @@
 // both families, TCP and UDP. Where the plan promises it, no reply is handed over; where nothing can be promised, each one still arrives.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
+#include <thread>
 #include <tuple>
 
 #include "tests/steering/bed.hpp"
 #include "tests/steering/traffic.hpp"
+#include "tests/support/packet_builder.hpp"
 
 namespace penstock::test {
 namespace {
@@ -160,6 +164,38 @@ TEST(LiarUntested, EachConnectionWorks) {
     EXPECT_GT(totals.replies_misplaced, kConnections / 4) << "it shows";
     EXPECT_EQ(totals.replies_misplaced, totals.handed_off);
     EXPECT_EQ(totals.handoff_lost, 0u);
+}
+
+// Whoever receives them, all fragments of one datagram meet at one worker.
+TEST(Fragments, OfOneDatagramMeetAtOneWorker) {
+    const auto bed = start_bed(2, "rss=none,flow_rules=0,spread=random");
+    ASSERT_NE(bed, nullptr);
+    const worker::Inspector inspect = bed->workers().inspect();
+    const auto punted = [&] {
+        return std::array{inspect.counter({0}, stats::Counter::Punted), inspect.counter({1}, stats::Counter::Punted)};
+    };
+    std::array<uint64_t, 2> whole{};
+    for (uint16_t id = 1; id <= 40; ++id) {
+        const auto before = punted();
+        for (uint16_t offset = 0; offset < 3; ++offset) {
+            PacketBuilder fragment = eth().to_mac(kUpMac.to_string()).ipv4("10.80.1.2", kUpAddress.to_string()).id(id);
+            fragment.ip_protocol(17).fragment_offset(offset).payload(std::vector<uint8_t>(8));
+            if (offset != 2) {
+                fragment.more_fragments();
+            }
+            ASSERT_EQ(bed->wire(kUp).put(fragment.build()).fate, Received::Fate::Queued);
+        }
+        auto after = punted();
+        for (int tries = 0; tries < 20'000 && after[0] + after[1] < before[0] + before[1] + 3; ++tries) {
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+            after = punted();
+        }
+        ASSERT_EQ(after[0] + after[1], before[0] + before[1] + 3) << bed->drops_by_name();
+        ASSERT_TRUE(after[0] == before[0] || after[1] == before[1]) << "datagram " << id << " was torn apart";
+        ++whole[after[0] == before[0] ? 1 : 0];
+    }
+    EXPECT_GT(whole[0], 0u);
+    EXPECT_GT(whole[1], 0u);
 }
 
 }  // namespace
