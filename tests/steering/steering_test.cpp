@@ -198,5 +198,37 @@ TEST(Fragments, OfOneDatagramMeetAtOneWorker) {
     EXPECT_GT(whole[1], 0u);
 }
 
+// An ICMP error carries no ports of its own; the packet that it quotes tells whose flow it is about.
+TEST(IcmpErrors, ReachTheOwnerOfTheFlowThatTheyQuote) {
+    const auto bed = start_bed(2, "rss=none,flow_rules=0,spread=random");
+    ASSERT_NE(bed, nullptr);
+    ASSERT_EQ(open_connections(*bed, kTrafficKinds[0], 0, 40).first_fault, "");
+    const worker::Inspector inspect = bed->workers().inspect();
+    std::vector<worker::ConnectionView> opened;
+    inspect.for_each_connection([&](const worker::ConnectionView& view) {
+        opened.push_back(view);
+        return true;
+    });
+    ASSERT_EQ(opened.size(), 40u);
+    for (const worker::ConnectionView& view : opened) {
+        const packet::FlowKey& reply = view.reverse;
+        std::vector<uint8_t> quoted =
+            eth().ipv4(reply.destination.to_string(), reply.source.to_string()).tcp(reply.destination_port, reply.source_port, "A").build();
+        quoted.erase(quoted.begin(), quoted.begin() + 14);
+        const std::vector<uint8_t> error = eth()
+                                               .to_mac(kClusterMac.to_string())
+                                               .ipv4(reply.source.to_string(), reply.destination.to_string())
+                                               .icmp(3, 1)
+                                               .payload(quoted)
+                                               .build();
+        const uint64_t before = inspect.counter(view.worker, stats::Counter::Punted);
+        ASSERT_EQ(bed->wire(kCluster).put(error).fate, Received::Fate::Queued);
+        for (int tries = 0; tries < 20'000 && inspect.counter(view.worker, stats::Counter::Punted) == before; ++tries) {
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+        EXPECT_EQ(inspect.counter(view.worker, stats::Counter::Punted), before + 1) << bed->drops_by_name();
+    }
+}
+
 }  // namespace
 }  // namespace penstock::test
