@@ -62,6 +62,7 @@ enum class Verdict : uint8_t {
     X(PuntRingFull, "punt_ring_full", "Linux did not take packets as fast as they came")                                            \
     X(PuntFailed, "punt_failed", "the TAP twin refused a frame")                                                                    \
     X(HostFrameInvalid, "host_frame_invalid", "Linux sent a frame to the twin that does not fit the port")                          \
+    X(PortRemoved, "port_removed", "the device of the port that it would leave by is gone")                                         \
     X(TxQueueFull, "tx_queue_full", "the NIC did not take packets as fast as they were ready")                                      \
     X(NoBuffer, "no_buffer", "the packet buffers were used up")
 

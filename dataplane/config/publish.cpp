@@ -58,14 +58,18 @@ void Publisher::publish(std::unique_ptr<Snapshot> next) {
         current_.store(kept_.get(), std::memory_order_release);
     }
     at(Step::AfterExchange);
-    // Every worker that could hold `old` took it before this token; each one's next quiescent point ends that. A round of the poll loop
-    // takes microseconds, or a time slice where workers share a CPU: worth a nap, because a spinning control thread would take that very
-    // CPU from them.
+    // Every worker that could hold `old` took it before this; each one's next quiescent point ends that.
+    wait_for_workers();
+    at(Step::BeforeFree);
+}
+
+// A round of the poll loop takes microseconds, or a time slice where workers share a CPU: worth a nap, because a spinning control thread
+// would take that very CPU from them.
+void Publisher::wait_for_workers() const {
     const uint64_t token = rte_rcu_qsbr_start(qsbr_);
     while (rte_rcu_qsbr_check(qsbr_, token, false) == 0) {
         std::this_thread::sleep_for(kGracePoll);
     }
-    at(Step::BeforeFree);
 }
 
 Snapshot Publisher::current() const {

@@ -38,6 +38,8 @@ class Publisher {
     // Makes `next` current and frees its predecessor. Blocks until every online worker has passed a quiescent point, so a worker calling
     // it would wait for itself. Calls from several control threads take turns. The generation is counted here.
     void publish(std::unique_ptr<Snapshot> next);
+    // Blocks until every online worker has passed a quiescent point: what they read in rounds before the call, they hold no more.
+    void wait_for_workers() const;
     // A copy that shares the parts of the snapshot in force and keeps them alive.
     [[nodiscard]] Snapshot current() const;
 

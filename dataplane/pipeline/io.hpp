@@ -24,6 +24,10 @@ struct PortIo {
     bool used = false;
     uint16_t dpdk_port = 0;
     bool rx_checksum_checked = false;
+    bool rx_interrupts = false;  // its receive queues can wake a sleeping worker
+    // The device is gone: nothing is received from it, and what would leave through it is dropped. The worker's own copy, exchanged between
+    // rounds (worker/detached_ports.hpp).
+    bool removed = false;
     // Queues this worker polls: first_rx_queue, + rx_queue_step, ... below rx_queues. first >= rx_queues: none.
     uint16_t first_rx_queue = 0;
     uint16_t rx_queue_step = 1;

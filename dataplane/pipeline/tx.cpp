@@ -26,6 +26,11 @@ void flush_tx(WorkerContext& ctx, PortIo& port) noexcept {
         return;
     }
     uint32_t sent = 0;
+    if (port.removed) [[unlikely]] {
+        free_and_count(ctx, out.packets.data(), out.count, DropReason::PortRemoved);
+        out.count = 0;
+        return;
+    }
     if (port.tx_through != nullptr) {
         sent = rte_ring_enqueue_burst(port.tx_through, reinterpret_cast<void**>(out.packets.data()), out.count, nullptr);
     } else {

@@ -42,6 +42,8 @@ namespace penstock::stats {
     X(Polls, "polls", "rounds of the poll loop")                                                                               \
     X(EmptyPolls, "empty_polls", "rounds that found nothing to do")                                                            \
     X(BusyTicks, "busy_ticks", "TSC ticks spent in rounds that found something")                                               \
+    X(Sleeps, "sleeps", "times the worker slept because nothing had come for a while")                                         \
+    X(SleepTicks, "sleep_ticks", "TSC ticks slept")                                                                            \
     X(AgingTicks, "aging_ticks", "TSC ticks spent in looking for idle connections")                                            \
     X(Connections, "connections", "connections now (a level, not a count)")
 

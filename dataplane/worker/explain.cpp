@@ -259,6 +259,10 @@ class Teller {
         step("route", "leaves through NicPort " + std::to_string(next_hop->egress.value) +
                           (next_hop->address == after.destination ? ", the destination is on the link"
                                                                   : ", by gateway " + next_hop->address.to_string()));
+        if (impl_.detached.is_detached(next_hop->egress)) {
+            step("route", "the device of NicPort " + std::to_string(next_hop->egress.value) + " is gone");
+            return drop(DropReason::PortRemoved);
+        }
         const route::Neighbour* neighbour = next_hop->neighbour;
         if (neighbour == nullptr || !neighbour->is_usable()) {
             step("neighbour", next_hop->address.to_string() + " is " +

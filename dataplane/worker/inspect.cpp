@@ -31,7 +31,9 @@ WorkerView Inspector::worker(WorkerId id) const {
     const uint64_t lived = rte_rdtsc() - worker.started_at();
     if (worker.started_at() != 0 && lived > 0) {
         view.busy_ratio = static_cast<double>(counter(id, stats::Counter::BusyTicks)) / static_cast<double>(lived);
+        view.sleep_ratio = static_cast<double>(counter(id, stats::Counter::SleepTicks)) / static_cast<double>(lived);
     }
+    view.idle = worker.idle_mode() == IdleMode::Poll ? "poll" : worker.is_interrupted() ? "interrupt" : "sleep";
     return view;
 }
 

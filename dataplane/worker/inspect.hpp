@@ -64,6 +64,9 @@ struct WorkerView {
     uint32_t connections_max = 0;
     uint64_t generation = 0;  // of the snapshot its last burst used
     double busy_ratio = 0;    // share of ticks since start in rounds that found something
+    double sleep_ratio = 0;   // share of ticks since start that it slept
+    // What it does when nothing comes: "poll"; "sleep": for a time; "interrupt": until a packet arrives on one of its queues.
+    std::string idle;
 };
 
 // A packet to be explained: a TCP SYN (or mid-stream ACK) or a UDP datagram.

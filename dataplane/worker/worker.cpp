@@ -4,6 +4,8 @@
 #include <rte_mbuf.h>
 #include <sched.h>
 
+#include <algorithm>
+
 #include "dataplane/pipeline/rx.hpp"
 #include "dataplane/pipeline/stages.hpp"
 #include "dataplane/pipeline/tx.hpp"
@@ -18,37 +20,87 @@ constexpr uint32_t kIdleRoundsBeforeYield = 32;
 }  // namespace
 
 Worker::Worker(std::unique_ptr<pipeline::WorkerContext> context, const pipeline::WorkerIo& io, config::Publisher& publisher,
-               bool shares_cpu)
-    : owned_(std::move(context)), context_(*owned_), io_(io), publisher_(publisher), shares_cpu_(shares_cpu) {}
+               const DetachedPorts& detached, Manner manner)
+    : owned_(std::move(context)),
+      context_(*owned_),
+      io_(io),
+      publisher_(publisher),
+      detached_(detached),
+      manner_(manner),
+      interrupted_(manner.idle == IdleMode::Adaptive && Sleeper::can_be_interrupted(io)),
+      idle_(manner.idle, context_.rate, interrupted_),
+      sleeper_(io_) {}
 
 void Worker::run() noexcept {
+    if (manner_.idle == IdleMode::Adaptive) {
+        sleeper_.prepare(interrupted_);
+    }
     publisher_.go_online(context_.self);
     uint64_t before = rte_rdtsc();
     started_at_.store(before, std::memory_order_relaxed);
     context_.now = {before};
     next_housekeeping_ = context_.now;
-    uint32_t idle_rounds = 0;
     while (!stopping_.load(std::memory_order_relaxed)) {
         const uint32_t packets = round();
         const uint64_t after = rte_rdtsc();
         context_.count()[Counter::Polls].add(1);
         if (packets > 0) {
             context_.count()[Counter::BusyTicks].add(after - before);
-            idle_rounds = 0;
+            rounds_before_yield_ = kIdleRoundsBeforeYield;
+            idle_.after_round(true, {after});
+            if (sleeper_.is_armed()) {
+                sleeper_.disarm();
+            }
+            before = after;
         } else {
             context_.count()[Counter::EmptyPolls].add(1);
-            if (shares_cpu_ && ++idle_rounds >= kIdleRoundsBeforeYield) {
-                idle_rounds = 0;
-                sched_yield();  // no packet waits, so nothing in the packet path pays for this call
-            }
+            before = rest(after);
         }
-        before = after;
     }
     publisher_.go_offline(context_.self);
 }
 
+// No packet waits when this is called, so nothing in the packet path pays for its system calls.
+uint64_t Worker::rest(uint64_t now) noexcept {
+    if (const TscTicks length = idle_.after_round(false, {now}); length.value > 0) {
+        if (!sleeper_.is_armed()) {
+            sleeper_.arm();
+            return now;
+        }
+        // Never past the time when connections are to be looked after.
+        const TscTicks until_housekeeping = ticks_between({now}, next_housekeeping_);
+        // A publication, or the removal of a port, must not wait for a sleeper.
+        publisher_.go_offline(context_.self);
+        sleeper_.sleep(std::min(length, until_housekeeping), context_.rate);
+        publisher_.go_online(context_.self);
+        look_for_detached_ports();
+        sleeper_.disarm();
+        const uint64_t awake = rte_rdtsc();
+        context_.count()[Counter::Sleeps].add(1);
+        context_.count()[Counter::SleepTicks].add(awake - now);
+        return awake;
+    }
+    if (manner_.shares_cpu && --rounds_before_yield_ == 0) {
+        rounds_before_yield_ = kIdleRoundsBeforeYield;
+        sched_yield();
+    }
+    return now;
+}
+
+void Worker::look_for_detached_ports() noexcept {
+    const uint32_t detached = detached_.read();
+    if (detached == detached_seen_) [[likely]] {
+        return;
+    }
+    detached_seen_ = detached;
+    for (uint32_t p = 0; p < io_.ports; ++p) {
+        io_.port[p].removed = (detached >> p & 1) != 0;
+    }
+}
+
 uint32_t Worker::round() noexcept {
     const config::Snapshot* snapshot = publisher_.read();
+    look_for_detached_ports();
     context_.begin_round(snapshot, {rte_rdtsc()});
     const bool changed = snapshot->generation != generation_.load(std::memory_order_relaxed);
     if (changed) {
@@ -66,7 +118,8 @@ uint32_t Worker::round() noexcept {
     };
     for (uint32_t p = 0; p < io_.ports; ++p) {
         const pipeline::PortIo& port = io_.port[p];
-        for (uint16_t queue = port.first_rx_queue; queue < port.rx_queues; queue = static_cast<uint16_t>(queue + port.rx_queue_step)) {
+        for (uint16_t queue = port.removed ? port.rx_queues : port.first_rx_queue; queue < port.rx_queues;
+             queue = static_cast<uint16_t>(queue + port.rx_queue_step)) {
             process(pipeline::receive(context_, io_, NicPortId{static_cast<uint8_t>(p)}, queue, burst_));
         }
     }

@@ -10,13 +10,21 @@
 #include "dataplane/pipeline/burst.hpp"
 #include "dataplane/pipeline/context.hpp"
 #include "dataplane/pipeline/io.hpp"
+#include "dataplane/worker/detached_ports.hpp"
+#include "dataplane/worker/idle.hpp"
+#include "dataplane/worker/sleeper.hpp"
 
 namespace penstock::worker {
 
 class Worker {
  public:
-    // `shares_cpu`: another busy thread runs on the same CPU, so an idle round gives the CPU away.
-    Worker(std::unique_ptr<pipeline::WorkerContext> context, const pipeline::WorkerIo& io, config::Publisher& publisher, bool shares_cpu);
+    struct Manner {
+        bool shares_cpu = false;  // another busy thread runs on the same CPU, so an idle round gives the CPU away
+        IdleMode idle = IdleMode::Poll;
+    };
+    // `publisher` and `detached` outlive it.
+    Worker(std::unique_ptr<pipeline::WorkerContext> context, const pipeline::WorkerIo& io, config::Publisher& publisher,
+           const DetachedPorts& detached, Manner manner);
 
     // The poll loop; returns once stop() was called. On the worker's lcore.
     void run() noexcept;
@@ -28,6 +36,9 @@ class Worker {
     [[nodiscard]] uint64_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
     // TSC at the first round; 0 before. Any thread.
     [[nodiscard]] uint64_t started_at() const noexcept { return started_at_.load(std::memory_order_relaxed); }
+    [[nodiscard]] IdleMode idle_mode() const noexcept { return manner_.idle; }
+    // A packet on any of its receive queues ends its sleep.
+    [[nodiscard]] bool is_interrupted() const noexcept { return interrupted_; }
 
     // After run() has returned, on the stopping thread: frees the packets that wait for next hops.
     void free_held_packets() noexcept;
@@ -35,13 +46,22 @@ class Worker {
  private:
     uint32_t round() noexcept;
     void housekeeping() noexcept;
+    void look_for_detached_ports() noexcept;
+    // After a round that found nothing and ended at `now`: goes on to sleep where it is time. The moment from which the next round counts.
+    uint64_t rest(uint64_t now) noexcept;
 
     std::unique_ptr<pipeline::WorkerContext> owned_;
     pipeline::WorkerContext& context_;
     pipeline::WorkerIo io_;
     pipeline::Burst burst_;
     config::Publisher& publisher_;
-    const bool shares_cpu_;
+    const DetachedPorts& detached_;
+    const Manner manner_;
+    const bool interrupted_;
+    IdleWatch idle_;
+    Sleeper sleeper_;
+    uint32_t rounds_before_yield_ = 1;
+    uint32_t detached_seen_ = 0;
     TscTime next_housekeeping_;
     std::atomic<bool> stopping_{false};
     std::atomic<uint64_t> generation_{0};

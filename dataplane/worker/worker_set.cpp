@@ -158,6 +158,7 @@ pipeline::WorkerIo WorkerSet::Impl::io_of(uint32_t worker) const {
         port.used = true;
         port.dpdk_port = plan.dpdk_port;
         port.rx_checksum_checked = plan.rx_checksum_checked;
+        port.rx_interrupts = plan.rx_interrupts;
         port.first_rx_queue = static_cast<uint16_t>(worker);
         port.rx_queue_step = workers;
         port.rx_queues = plan.rx_queues;
@@ -249,7 +250,8 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
     const unsigned cpu = options.cpus[index];
     const bool shares_cpu = std::count(options.cpus.begin(), options.cpus.end(), cpu) > 1 ||
                             cpu == static_cast<unsigned>(rte_lcore_to_cpu_id(static_cast<int>(rte_get_main_lcore())));
-    workers_.push_back(std::make_unique<Worker>(std::move(context), io_of(index), *publisher, shares_cpu));
+    workers_.push_back(std::make_unique<Worker>(std::move(context), io_of(index), *publisher, detached,
+                                                Worker::Manner{.shares_cpu = shares_cpu, .idle = options.idle}));
     return {};
 }
 
@@ -339,6 +341,11 @@ void WorkerSet::publish(std::unique_ptr<config::Snapshot> next) {
 
 config::Snapshot WorkerSet::current() const {
     return impl_->publisher->current();
+}
+
+void WorkerSet::detach(NicPortId port) {
+    impl_->detached.detach(port);
+    impl_->publisher->wait_for_workers();
 }
 
 uint64_t WorkerSet::flow_orders_done() const {

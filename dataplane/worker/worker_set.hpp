@@ -17,6 +17,7 @@
 #include "dataplane/base/time.hpp"
 #include "dataplane/config/snapshot.hpp"
 #include "dataplane/nat/reply_hash.hpp"
+#include "dataplane/worker/idle.hpp"
 #include "dataplane/worker/inspect.hpp"
 
 struct rte_mbuf;
@@ -35,6 +36,7 @@ struct PortPlan {
     MacAddr mac;
     std::optional<nat::ReplyHash> reply_hash = {};  // how its RSS chooses a worker; empty: that cannot be foretold
     bool snat_blocks_on_queue = false;  // rte_flow rules lead each block of SNAT ports to its owner's queue (pipeline::PortPromises)
+    bool rx_interrupts = false;                     // its receive queues can wake a sleeping worker (IdleMode::Adaptive)
 };
 
 struct WorkerSetOptions {
@@ -46,6 +48,7 @@ struct WorkerSetOptions {
     nat::PortRange snat_ports;                                    // every snapshot's SnatConfig.ports lies within
     std::vector<PortPlan> ports;
     HashKey secret = HashKey::random();
+    IdleMode idle = IdleMode::Poll;
 };
 
 // A next hop that a worker needs and Linux has not resolved (or should re-confirm).
@@ -71,6 +74,10 @@ class WorkerSet {
     // The snapshot in force, kept alive by the handle: for compile, status and explain. Any control thread; does not delay publish()
     // for longer than copying a few shared pointers.
     [[nodiscard]] config::Snapshot current() const;
+
+    // The port's device is gone or going. When this returns no worker touches it any more, and none will: it may be closed. What would have
+    // left through it is dropped as PortRemoved. One control thread.
+    void detach(NicPortId port);
 
     // Number of the last flow order (conn/flow_order.hpp) that all workers have finished, and with it all before; 0: none yet. Later
     // snapshots need not hold those. Any control thread.

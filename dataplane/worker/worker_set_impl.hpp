@@ -72,6 +72,7 @@ struct WorkerSet::Impl {
     WorkerSetOptions options;
     nat::ReplyRules reply_rules;
     std::unique_ptr<config::Publisher> publisher;
+    DetachedPorts detached;
     std::vector<rte_ring*> rings;  // all of them, for the end
     std::vector<rte_ring*> handoff;
     rte_mempool* own_buffers = nullptr;

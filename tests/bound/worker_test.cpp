@@ -63,7 +63,7 @@ class Workers : public testing::TestWithParam<uint32_t> {
         ASSERT_TRUE(start_eal());
     }
 
-    void start(uint32_t workers, uint16_t tx_queues_of_cluster = 0) {
+    void start(uint32_t workers, uint16_t tx_queues_of_cluster = 0, worker::IdleMode idle = worker::IdleMode::Poll) {
         static int run = 0;
         const std::string suffix = std::to_string(run++);
         up_ = std::make_unique<RingPort>("up" + suffix, static_cast<uint16_t>(workers), pool());
@@ -82,11 +82,34 @@ class Workers : public testing::TestWithParam<uint32_t> {
             port.reply_hash = hash_;
             port.flow_stays_on_queue = hash_.has_value();
         }
+        options.idle = idle;
         auto started = worker::WorkerSet::start(std::move(options), snapshot_of(gateway_, {web_}));
         ASSERT_TRUE(started.has_value()) << started.error().what;
         workers_ = std::move(*started);
     }
     void TearDown() override { workers_.reset(); }
+
+    [[nodiscard]] uint64_t sum(stats::Counter counter) const {
+        uint64_t total = 0;
+        for (uint8_t w = 0; w < GetParam(); ++w) {
+            total += workers_->inspect().counter({w}, counter);
+        }
+        return total;
+    }
+    // Of every worker; false where one of them does not get there within two seconds.
+    [[nodiscard]] bool all_have_slept(uint64_t times) const {
+        for (int tries = 0; tries < 20'000; ++tries) {
+            uint32_t done = 0;
+            for (uint8_t w = 0; w < GetParam(); ++w) {
+                done += workers_->inspect().counter({w}, stats::Counter::Sleeps) >= times ? 1 : 0;
+            }
+            if (done == GetParam()) {
+                return true;
+            }
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+        return false;
+    }
 
     // Null where nothing comes for two seconds.
     rte_mbuf* take_punted(NicPortId port) {
@@ -444,6 +467,134 @@ TEST_P(Workers, ExplainThatTheHostGetsIt_EP007) {
             rte_pktmbuf_free(frame);
         }
     }
+}
+
+// Queues, rings of other workers, and the host's ring all find a sleeping worker, with no more than its longest sleep between.
+TEST_P(Workers, ServeEverythingThoughTheySleep) {
+    start(GetParam(), 1, worker::IdleMode::Adaptive);
+    Prng random;
+    for (L4Port port = 1000; port < 1040; ++port) {
+        ASSERT_TRUE(all_have_slept(sum(stats::Counter::Sleeps) / GetParam() + 2));
+        up_->put(from_client(port).build(), static_cast<uint16_t>(random.below(GetParam())));
+        const std::vector<uint8_t> syn = cluster_->take_frame();
+        ASSERT_FALSE(syn.empty()) << port;
+        cluster_->put(reply_to(key_of(syn)), static_cast<uint16_t>(random.below(GetParam())));
+        ASSERT_FALSE(up_->take_frame().empty()) << port;
+    }
+    const std::vector<uint8_t> arp = eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
+    up_->put(arp, 0);
+    rte_mbuf* punted = take_punted(kUp);
+    ASSERT_NE(punted, nullptr);
+    ASSERT_TRUE(all_have_slept(sum(stats::Counter::Sleeps) / GetParam() + 2));
+    ASSERT_EQ(workers_->send_from_host(kCluster, {&punted, 1}), 1u);
+    EXPECT_EQ(cluster_->take_frame(), arp);
+    for (uint8_t w = 0; w < GetParam(); ++w) {
+        const worker::WorkerView view = workers_->inspect().worker({w});
+        EXPECT_EQ(view.idle, "sleep") << "rings cannot interrupt";
+        EXPECT_GT(view.sleep_ratio, 0.0);
+        EXPECT_LE(view.sleep_ratio + view.busy_ratio, 1.0) << "time slept is not time worked";
+    }
+}
+
+// A publication waits for no sleeper, and one that wakes up has the newest state.
+TEST_P(Workers, TakeANewStateThoughTheySleep_GEN007) {
+    start(GetParam(), 0, worker::IdleMode::Adaptive);
+    for (L4Port round = 1; round <= 50; ++round) {
+        ASSERT_TRUE(all_have_slept(sum(stats::Counter::Sleeps) / GetParam() + 1));
+        TestService now = web_;
+        now.backend_port = static_cast<L4Port>(9000 + round);
+        workers_->publish(snapshot_of(gateway_, {now}));
+        up_->put(from_client(static_cast<L4Port>(1000 + round)).build(), static_cast<uint16_t>(round % GetParam()));
+        const std::vector<uint8_t> syn = cluster_->take_frame();
+        ASSERT_FALSE(syn.empty());
+        EXPECT_EQ(key_of(syn).destination_port, 9000 + round);
+    }
+}
+
+TEST_P(Workers, SleepNeverWherePollingIsAskedFor) {
+    start(GetParam(), 0, worker::IdleMode::Poll);
+    up_->put(from_client(1000).build(), 0);
+    ASSERT_FALSE(cluster_->take_frame().empty());
+    const uint64_t polls = sum(stats::Counter::Polls);
+    for (int tries = 0; tries < 20'000 && sum(stats::Counter::Polls) < polls + 10'000; ++tries) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    EXPECT_GE(sum(stats::Counter::Polls), polls + 10'000);
+    EXPECT_EQ(sum(stats::Counter::Sleeps), 0u);
+    EXPECT_EQ(workers_->inspect().worker({0}).idle, "poll");
+}
+
+// Once detach() is back nobody touches the port's device: it may be closed, and the other port goes on.
+class WorkersLoseAPort : public Workers {
+ protected:
+    [[nodiscard]] uint64_t dropped(DropReason reason) const {
+        uint64_t total = 0;
+        for (uint8_t w = 0; w < GetParam(); ++w) {
+            total += workers_->inspect().drops({w}, reason);
+        }
+        return total;
+    }
+    void lose_the_cluster_port_under_load(worker::IdleMode idle, uint16_t tx_queues_of_cluster) {
+        start(GetParam(), tx_queues_of_cluster, idle);
+        // Flows that keep coming while the port goes.
+        std::atomic<bool> enough{false};
+        std::atomic<uint32_t> put{0};
+        std::thread clients([&] {
+            for (L4Port port = 1000; !enough.load(); port = port == 60'000 ? 1000 : static_cast<L4Port>(port + 1)) {
+                up_->put(from_client(port).build(), static_cast<uint16_t>(port % GetParam()));
+                put.fetch_add(1);
+                while (rte_mbuf* out = cluster_->try_take()) {
+                    rte_pktmbuf_free(out);
+                }
+            }
+        });
+        const auto wait_for_more = [&](uint32_t packets) {
+            const uint32_t goal = put.load() + packets;
+            for (int tries = 0; tries < 20'000 && put.load() < goal; ++tries) {
+                std::this_thread::sleep_for(std::chrono::microseconds(100));
+            }
+        };
+        wait_for_more(500);
+        EXPECT_EQ(dropped(DropReason::PortRemoved), 0u);
+        workers_->detach(kCluster);
+        const uint16_t gone = cluster_->dpdk_port();
+        EXPECT_EQ(rte_eth_dev_stop(gone), 0);
+        rte_eth_stats at_the_end{};
+        EXPECT_EQ(rte_eth_stats_get(gone, &at_the_end), 0);
+        for (int tries = 0; tries < 20'000 && dropped(DropReason::PortRemoved) < 50; ++tries) {
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+        rte_eth_stats later{};
+        EXPECT_EQ(rte_eth_stats_get(gone, &later), 0);
+        EXPECT_EQ(later.opackets + later.oerrors, at_the_end.opackets + at_the_end.oerrors) << "a worker sent on a closed port";
+        enough = true;
+        clients.join();
+        EXPECT_GE(dropped(DropReason::PortRemoved), 50u);
+
+        worker::ExplainQuery query;
+        query.key = {kClient, kVip, 61'000, 80, Protocol::Tcp, {}};
+        const worker::Explanation told = workers_->inspect().explain(query);
+        EXPECT_EQ(told.reason, DropReason::PortRemoved) << told.verdict;
+
+        // The other port and its twin live on.
+        const std::vector<uint8_t> arp = eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
+        up_->put(arp, 0);
+        rte_mbuf* punted = take_punted(kUp);
+        ASSERT_NE(punted, nullptr);
+        ASSERT_EQ(workers_->send_from_host(kUp, {&punted, 1}), 1u);
+        EXPECT_EQ(up_->take_frame(), arp);
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Count, WorkersLoseAPort, testing::Values(1u, 2u, 4u));
+
+TEST_P(WorkersLoseAPort, WhilePolling) {
+    lose_the_cluster_port_under_load(worker::IdleMode::Poll, 0);
+}
+TEST_P(WorkersLoseAPort, WhileSleepingBetweenPackets) {
+    lose_the_cluster_port_under_load(worker::IdleMode::Adaptive, 0);
+}
+TEST_P(WorkersLoseAPort, ThatOneWorkerServesForAll) {
+    lose_the_cluster_port_under_load(worker::IdleMode::Poll, 1);
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+// Which NicPorts the workers must not touch any more, because their devices are gone. One bit each; control sets it and then waits for a
+// quiescent point of every worker (config::Publisher::wait_for_workers), after which the device may be closed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/limits.hpp"
+
+namespace penstock::worker {
+
+class DetachedPorts {
+ public:
+    static_assert(limits::kNicPortsMax <= 32);
+    // Control threads. Pairs with read(): a worker that comes out of a quiescent point that was asked for afterwards sees it.
+    void detach(NicPortId port) noexcept { bits_.fetch_or(uint32_t{1} << port.value, std::memory_order_release); }
+    // Workers, once at the start of a round. Bit n is NicPort n.
+    [[nodiscard]] uint32_t read() const noexcept { return bits_.load(std::memory_order_acquire); }
+    [[nodiscard]] bool is_detached(NicPortId port) const noexcept { return (read() >> port.value & 1) != 0; }
+
+ private:
+    std::atomic<uint32_t> bits_{0};
+};
+
+}  // namespace penstock::worker
