@@ -192,6 +192,11 @@ Status KernelInterface::set_up() {
     return {};
 }
 
+bool KernelInterface::has_carrier(const std::string& name) {
+    const auto now = interface_ioctl(name, SIOCGIFFLAGS);
+    return now && (now->ifr_flags & IFF_RUNNING) != 0;
+}
+
 unsigned KernelInterface::combined_channels(const std::string& name) {
     ethtool_channels channels{};
     channels.cmd = ETHTOOL_GCHANNELS;

@@ -22,6 +22,9 @@ class KernelInterface {
     KernelInterface(const KernelInterface&) = delete;
     KernelInterface& operator=(const KernelInterface&) = delete;
 
+    // Its cable is plugged in and the other end is there, and it is up. False where there is no such interface.
+    [[nodiscard]] static bool has_carrier(const std::string& name);
+
     // Combined channels that the interface has in use; 0 where it reports none.
     [[nodiscard]] static unsigned combined_channels(const std::string& name);
 

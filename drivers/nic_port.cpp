@@ -136,6 +136,7 @@ Status NicPort::gather_members() {
 }
 
 std::vector<std::string> NicPort::members() const {
+    const std::lock_guard held(in_use_);
     return device_.members().empty() || !probed_ ? std::vector<std::string>() : members_of(facts_.dpdk_port);
 }
 
@@ -149,6 +150,10 @@ Status NicPort::ask_capabilities() {
         profile_ = &pmd_profile(facts_.driver);
     }
     facts_.socket = rte_eth_dev_socket_id(facts_.dpdk_port);
+    interrupts_ = wish_interrupts(facts_.driver, options_.rx_interrupts, (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0,
+                                  (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0);
+    // A PCI device tells of its removal itself; its Linux interface, where it has one, may move to another namespace without harm.
+    events_ = PortEvents::listen(facts_.dpdk_port, device_.is_pci ? 0 : info.if_index);
     capabilities_ = Capabilities{
         .driver = facts_.driver,
         .rx_queues_max = info.max_rx_queues,
@@ -256,7 +261,7 @@ Status NicPort::configure_device(bool loopback) {
             config.rxmode.offloads |= capabilities_.rx_offloads & RTE_ETH_RX_OFFLOAD_RSS_HASH;
         }
     }
-    if (const int result = rte_eth_dev_configure(facts_.dpdk_port, facts_.rx_queues, facts_.tx_queues, &config); result != 0) {
+    if (const int result = configure_with_interrupts(config); result != 0) {
         return refused(facts_.name, "configure", result);
     }
     facts_.offloads.clear();
@@ -306,7 +311,7 @@ Status NicPort::start() {
 }
 
 Status NicPort::start_device() {
-    if (const int result = rte_eth_dev_start(facts_.dpdk_port); result != 0) {
+    if (const int result = start_with_interrupts(); result != 0) {
         return refused(facts_.name, "start", result);
     }
     started_ = true;
@@ -387,44 +392,6 @@ Status NicPort::loop_back(const SteeringFacts& found, std::span<const KnownPacke
     }
     answer = check_by_loopback(facts_.dpdk_port, facts_.rx_queues, facts_.mac, pool_, packets, kLoopbackPatienceMs);
     return {};
-}
-
-void NicPort::stop() {
-    if (started_) {
-        rte_eth_dev_stop(facts_.dpdk_port);
-        started_ = false;
-    }
-}
-
-NicPort::~NicPort() {
-    stop();
-    if (probed_) {
-        rte_eth_dev_info info{};
-        const bool known = rte_eth_dev_info_get(facts_.dpdk_port, &info) == 0;
-        rte_eth_dev_close(facts_.dpdk_port);
-        if (known && info.device != nullptr) {
-            rte_dev_remove(info.device);
-        }
-    }
-}
-
-NicPortCounters NicPort::counters() const {
-    rte_eth_stats stats{};
-    if (rte_eth_stats_get(facts_.dpdk_port, &stats) != 0) {
-        return {};
-    }
-    return {.rx_packets = stats.ipackets,
-            .rx_bytes = stats.ibytes,
-            .tx_packets = stats.opackets,
-            .tx_bytes = stats.obytes,
-            .rx_missed = stats.imissed + stats.rx_nombuf,
-            .rx_errors = stats.ierrors,
-            .tx_errors = stats.oerrors};
-}
-
-bool NicPort::link_up() const {
-    rte_eth_link link{};
-    return rte_eth_link_get_nowait(facts_.dpdk_port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 }  // namespace penstock::drivers

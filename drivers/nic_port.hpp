@@ -3,8 +3,10 @@
 // worker room's PortPlan.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,15 +18,18 @@
 #include "drivers/device_string.hpp"
 #include "drivers/ingress_guard.hpp"
 #include "drivers/interface_address.hpp"
+#include "drivers/interrupts.hpp"
 #include "drivers/kernel_interface.hpp"
 #include "drivers/mempool.hpp"
 #include "drivers/notice.hpp"
+#include "drivers/port_events.hpp"
 #include "drivers/port_lock.hpp"
 #include "drivers/port_setting.hpp"
 #include "drivers/rss.hpp"
 #include "drivers/self_check.hpp"
 #include "drivers/steering_plan.hpp"
 
+struct rte_eth_conf;
 struct rte_mempool;
 
 namespace penstock::drivers {
@@ -37,6 +42,7 @@ struct NicPortOptions {
     unsigned rx_queues = 1;                   // wanted: one per worker
     unsigned tx_queues = 1;                   // wanted: one per worker
     std::vector<uint8_t> rss_key;             // random_rss_key(), the same for all ports; empty: each device's own
+    bool rx_interrupts = false;               // wanted: workers sleep when idle
     std::string lock_directory = "/run/penstock";
 };
 
@@ -57,6 +63,7 @@ struct NicPortFacts {
     bool rx_checksum_checked = false;   // IPv4 header checksums are verified on receipt
     SteeringPlan steering;              // of a started port
     std::vector<PortSetting> settings;  // each thing asked of the device, granted, and why not
+    bool rx_interrupts = false;         // of a started port: every receive queue can wake a sleeping worker
     std::string check_failed;           // what the self-check saw that speaks against predictable RSS; "" nothing
 };
 
@@ -86,6 +93,15 @@ class NicPort {
     Status start();
     void stop();  // no worker may poll any more; idempotent
 
+    // The device is there no more: its PMD told so, or the Linux interface that it worked on has vanished. Control threads.
+    [[nodiscard]] bool is_gone() const;
+    // After is_gone(), when no worker touches the port any more: closes the device and gives back what was taken of the host. Facts and
+    // the last counters stay. The thread that started the port.
+    void remove();
+    [[nodiscard]] bool is_removed() const noexcept { return removed_.load(std::memory_order_relaxed); }
+    // Whether the PMD told of a change of the link since the last call. One control thread.
+    [[nodiscard]] bool take_link_change();
+
     [[nodiscard]] const NicPortFacts& facts() const noexcept { return facts_; }
     [[nodiscard]] const NicPortOptions& options() const noexcept { return options_; }
     [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
@@ -102,7 +118,11 @@ class NicPort {
     void note_queues(const char* name, unsigned asked, unsigned granted);
     Status configure_device(bool loopback);
     Status set_up_queues();
+    int configure_with_interrupts(rte_eth_conf& config);
     Status start_device();
+    int start_with_interrupts();
+    void settle_interrupts();
+    void close();
     Status restart_device(bool loopback);
     [[nodiscard]] SteeringFacts read_steering_facts();
     Status check_steering(SteeringFacts& found);
@@ -123,8 +143,14 @@ class NicPort {
     std::vector<PortLock> member_locks_;  // of a bond
     std::unique_ptr<KernelInterface> interface_;
     std::unique_ptr<IngressGuard> guard_;
+    InterruptWish interrupts_;
+    std::unique_ptr<PortEvents> events_;
     bool probed_ = false;
     bool started_ = false;
+    // Between remove() and those who look from other threads.
+    mutable std::mutex in_use_;
+    std::atomic<bool> removed_{false};
+    NicPortCounters last_counters_;
 };
 
 }  // namespace penstock::drivers

@@ -184,4 +184,15 @@ void TapTwin::set_carrier(bool up) noexcept {
     }
 }
 
+void TapTwin::set_down() noexcept {
+    set_carrier(false);
+    const int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ifreq down = request_for(name_);
+    if (ioctl(control, SIOCGIFFLAGS, &down) == 0) {
+        down.ifr_flags = static_cast<short>(down.ifr_flags & ~IFF_UP);
+        ioctl(control, SIOCSIFFLAGS, &down);
+    }
+    close(control);
+}
+
 }  // namespace penstock::drivers

@@ -42,8 +42,11 @@ class TapTwin {
     // Gives Linux a frame. False where it refused: interface down, out of memory.
     [[nodiscard]] bool write(std::span<const iovec> pieces) noexcept;
 
-    // Lets Linux see the NIC's link: without carrier it withdraws the twin's routes.
+    // Lets Linux see the NIC's link. Without carrier its routes stay, marked linkdown: routing daemons go by it, and Linux itself where
+    // ignore_routes_with_linkdown is set.
     void set_carrier(bool up) noexcept;
+    // The NIC is gone for good: no carrier, and the interface is set down, with which Linux withdraws its routes and neighbours.
+    void set_down() noexcept;
 
     [[nodiscard]] int fd() const noexcept { return fd_; }  // readable when Linux has sent something
     [[nodiscard]] int ifindex() const noexcept { return ifindex_; }

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "control/gateway/port_follower.hpp"
 #include "control/log/log.hpp"
 
 namespace penstock::gateway {
@@ -51,6 +52,7 @@ int StopSignals::take() noexcept {
 
 int ControlLoop::run() {
     auto next_housekeeping = Clock::now();
+    PortFollower followed(workers, ports, twins);
     for (;;) {
         twin_io.poll_once(kSleepMaxMs);
         if (const int signal = signals.take(); signal != 0) {
@@ -65,10 +67,10 @@ int ControlLoop::run() {
             }
             mirror.resolve(request->egress, request->address, now);
         }
+        followed.follow(now);
         if (now >= next_housekeeping) {
             next_housekeeping = now + kHousekeeping;
             look_after_neighbours(now);
-            follow_links();
             workers.sweep_affinity();
         }
     }
@@ -91,12 +93,6 @@ void ControlLoop::look_after_neighbours(Clock::time_point now) {
                 mirror.confirm(neighbour, now);
             }
         }
-    }
-}
-
-void ControlLoop::follow_links() {
-    for (size_t i = 0; i < ports.size(); ++i) {
-        twins[i]->set_carrier(ports[i]->link_up());
     }
 }
 

@@ -50,7 +50,6 @@ struct ControlLoop {
     using Clock = std::chrono::steady_clock;
     void hear_linux(Clock::time_point now);
     void look_after_neighbours(Clock::time_point now);
-    void follow_links();
 };
 
 }  // namespace penstock::gateway

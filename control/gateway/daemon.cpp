@@ -202,7 +202,8 @@ Status Daemon::open_ports() {
                                              .mtu = option.mtu,
                                              .rx_queues = workers,
                                              .tx_queues = workers,
-                                             .rss_key = rss_key},
+                                             .rss_key = rss_key,
+                                             .rx_interrupts = options_.idle == worker::IdleMode::Adaptive},
                                             to_log);
         if (!port) {
             return std::unexpected(std::move(port.error()));
@@ -283,7 +284,8 @@ Status Daemon::start_workers() {
                                      .affinity_entries = options_.affinity_entries,
                                      .burst = options_.burst,
                                      .snat_ports = options_.snat_ports,
-                                     .ports = {}};
+                                     .ports = {},
+                                     .idle = options_.idle};
     for (const auto& port : ports_) {
         if (auto started = port->start(); !started) {
             return started;
@@ -310,7 +312,8 @@ Status Daemon::start_workers() {
                                  .rx_checksum_checked = facts.rx_checksum_checked,
                                  .mac = facts.mac,
                                  .reply_hash = facts.steering.reply_hash,
-                                 .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules});
+                                 .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules,
+                                 .rx_interrupts = facts.rx_interrupts});
     }
     auto workers = worker::WorkerSet::start(std::move(options), std::move(initial_));
     if (!workers) {

@@ -128,6 +128,11 @@ class Reader {
         options_.affinity_entries = *affinity;
         options_.burst = *burst;
         options_.no_huge = values_["no-huge"].as<bool>();
+        const std::string idle = text("idle");
+        if (idle != "poll" && idle != "adaptive") {
+            return refuse("idle", "\"" + idle + "\" is neither poll nor adaptive");
+        }
+        options_.idle = idle == "poll" ? worker::IdleMode::Poll : worker::IdleMode::Adaptive;
         return {};
     }
 

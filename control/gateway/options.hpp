@@ -17,6 +17,7 @@
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/nat/snat_config.hpp"
+#include "dataplane/worker/idle.hpp"
 
 namespace penstock::gateway {
 
@@ -42,6 +43,7 @@ struct Options {
     uint32_t connections = limits::kConnectionsDefault;  // per worker
     uint32_t affinity_entries = limits::kAffinityEntriesDefault;
     uint32_t burst = limits::kBurstMax;  // packets
+    worker::IdleMode idle = worker::IdleMode::Adaptive;
 
     // Name, mode, node name and labels; addresses are known only when the twins are up.
     model::GatewayIdentity identity;

@@ -187,6 +187,7 @@ v1::ListPortsResponse StatusView::ports() const {
         }
         message.set_mtu(facts.mtu);
         message.set_link_up(port->link_up());
+        message.set_state(port->is_removed() ? "removed" : "running");
         message.set_rx_queues(facts.rx_queues);
         message.set_tx_queues(facts.tx_queues);
         for (const auto& offload : facts.offloads) {
@@ -239,6 +240,9 @@ v1::ListWorkersResponse StatusView::workers() const {
         message.set_empty_polls(inspector.counter(id, Counter::EmptyPolls));
         message.set_busy_ratio(view.busy_ratio);
         message.set_generation(view.generation);
+        message.set_idle(view.idle);
+        message.set_sleeps(inspector.counter(id, Counter::Sleeps));
+        message.set_sleep_ratio(view.sleep_ratio);
     }
     return out;
 }

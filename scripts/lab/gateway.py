@@ -35,6 +35,8 @@ class Gateway:
         self.socket = run.file(f"{place.files}.sock")
         self.state_file = run.file("last-good.pb" if place is FIRST else f"{place.files}-last-good.pb")
         self.more_options = []  # of penstockd
+        self.port_fields = ""  # that each --port gets besides
+        self.more_memory_mb = 0
         self.wrap_sync = []  # words that start penstock-sync: unshare and the like
         self.daemon = self.sync = None
 
@@ -50,7 +52,7 @@ class Gateway:
     @property
     def memory_mb(self):
         """What penstockd is given. A worker's tables take 27 MB at their default capacity, packet buffers up to 80 more."""
-        return max(256, 128 * self._workers)
+        return max(256, 128 * self._workers) + self.more_memory_mb
 
     def program(self, name):
         return os.path.join(self.build, name)
@@ -61,7 +63,7 @@ class Gateway:
                  "--gateway-name", self._place.name, "--node-name", self._place.name, "--memory-mb", str(self.memory_mb),
                  "--main-core", str(cores_allowed()[0]), "--worker-cores", cores]
         for i, (interface, twin, addresses) in enumerate(self._place.ports):
-            words += ["--port", f"device=net_{self._driver}{i},iface={interface};twin={twin};address={addresses}"]
+            words += ["--port", f"device=net_{self._driver}{i},iface={interface};twin={twin};address={addresses}{self.port_fields}"]
         return words + self.more_options
 
     def sync_words(self, manifests):

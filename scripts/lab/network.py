@@ -86,13 +86,13 @@ class Network:
             self._add(role)
 
         self.ip("switch", "link add br0 type bridge mcast_snooping 0\nlink set br0 up")
-        self._join("gateway", "gw-up", "client", "eth0")
-        self._join("gateway", "gw-cl", "switch", "to-gateway")
+        self.join("gateway", "gw-up", "client", "eth0")
+        self.join("gateway", "gw-cl", "switch", "to-gateway")
         self.ip("client", f"address add {CLIENT}/24 dev eth0\naddress add {CLIENT6}/64 dev eth0")
         for network, gateway in EXTERNAL_RANGES.items():
             self.ip("client", f"route add {network} via {gateway}")
         for role, address in BACKENDS.items():
-            self._join(role, "eth0", "switch", f"to-{role}")
+            self.join(role, "eth0", "switch", f"to-{role}")
             # The way back through the gateway is what lets a backend see the client's own address (externalTrafficPolicy Local).
             self.ip(role, f"address add {address}/24 dev eth0\nroute add default via {CLUSTER}\n"
                           f"address add {BACKENDS6[role]}/64 dev eth0\nroute add ::/0 via {CLUSTER6}")
@@ -102,8 +102,8 @@ class Network:
     def add_second_gateway(self, external_ip):
         """Reached by the client under this address; it forwards to the same backends, which answer its client's other address through it."""
         self._add("gateway-2")
-        self._join("gateway-2", "gw-up", "client", "eth1")
-        self._join("gateway-2", "gw-cl", "switch", "to-gateway-2")
+        self.join("gateway-2", "gw-up", "client", "eth1")
+        self.join("gateway-2", "gw-cl", "switch", "to-gateway-2")
         self.ip("switch", "link set to-gateway-2 master br0")
         self.ip("client", f"address add {SECOND_CLIENT}/24 dev eth1\nroute add {external_ip}/32 via {SECOND_UPLINK}")
         for role in BACKENDS:
@@ -143,7 +143,8 @@ class Network:
         if role.startswith("gateway"):
             self.sysctl(role, "ipv4/ip_forward", 0)
 
-    def _join(self, role, name, peer_role, peer_name):
+    def join(self, role, name, peer_role, peer_name):
+        """A wire between two namespaces."""
         here, there = self.namespace(role), self.namespace(peer_role)
         command("ip", "link", "add", name, "netns", here, "type", "veth", "peer", "name", peer_name, "netns", there)
         for end_role, end_name in ((role, name), (peer_role, peer_name)):

@@ -55,7 +55,9 @@ std::string ports_table(const v1::ListPortsResponse& ports, bool wide) {
                                        port.twin(),
                                        list_text(addresses, wide ? addresses.size() : kAddressesShown),
                                        port.driver(),
-                                       port.link_up() ? "up" : "down",
+                                       port.state() == "removed" ? port.state()
+                                       : port.link_up()          ? "up"
+                                                                 : "down",
                                        std::to_string(port.mtu()),
                                        std::to_string(port.rx_queues()) + "/" + std::to_string(port.tx_queues()),
                                        port.steering(),

@@ -27,7 +27,8 @@ std::string workers_table(const v1::ListWorkersResponse& workers, bool wide) {
     std::vector<Table::Column> columns{{"ID", true},      {"CORE", true},       {"CONNECTIONS", true}, {"CAPACITY", true},
                                        {"PACKETS", true}, {"HANDED-OFF", true}, {"HANDED-IN", true},   {"BUSY", true}};
     if (wide) {
-        columns.insert(columns.end(), {{"POLLS", true}, {"EMPTY-POLLS", true}, {"GENERATION", true}});
+        columns.insert(columns.end(),
+                       {{"IDLE"}, {"ASLEEP", true}, {"SLEEPS", true}, {"POLLS", true}, {"EMPTY-POLLS", true}, {"GENERATION", true}});
     }
     Table table(std::move(columns));
     for (const v1::Worker& worker : workers.workers()) {
@@ -37,7 +38,8 @@ std::string workers_table(const v1::ListWorkersResponse& workers, bool wide) {
                                        std::to_string(worker.handed_in()),   percent_text(worker.busy_ratio())};
         if (wide) {
             cells.insert(cells.end(),
-                         {std::to_string(worker.polls()), std::to_string(worker.empty_polls()), std::to_string(worker.generation())});
+                         {worker.idle(), percent_text(worker.sleep_ratio()), std::to_string(worker.sleeps()),
+                          std::to_string(worker.polls()), std::to_string(worker.empty_polls()), std::to_string(worker.generation())});
         }
         table.add(std::move(cells));
     }

@@ -146,34 +146,38 @@ TEST(Views, PortsTable) {
         settings { name: "rss-key" asked: "random, 40 bytes" granted: "the device's own, 40 bytes" reason: "the driver does not take a key" }
         settings { name: "rss-table" asked: "128 entries" granted: "128 entries" }
         settings { name: "rx-ipv4-cksum" asked: "on" reason: "the device does not offer it; workers verify" } })");
+    EXPECT_EQ(ports_table(ports, false),
+              "ID  TWIN     ADDRESSES                   DRIVER         LINK      MTU  QUEUES  STEERING         RX-PACKETS  TX-PACKETS  "
+              "RX-MISSED\n"
+              " 0  uplink0  10.80.1.1/24,fe80::1/64,+2  net_af_packet  up       1500     1/2  handoff                  10           9      "
+              "    1\n"
+              " 1  down0    -                           net_bonding    removed  9000     4/4  predictable-rss           0           0      "
+              "    0\n");
     EXPECT_EQ(
-        ports_table(ports, false),
-        "ID  TWIN     ADDRESSES                   DRIVER         LINK   MTU  QUEUES  STEERING         RX-PACKETS  TX-PACKETS  RX-MISSED\n"
-        " 0  uplink0  10.80.1.1/24,fe80::1/64,+2  net_af_packet  up    1500     1/2  handoff                  10           9          1\n"
-        " 1  down0    -                           net_bonding    down  9000     4/4  predictable-rss           0           0          0\n");
-    EXPECT_EQ(ports_table(ports, true),
-              "ID  TWIN     ADDRESSES                                          DRIVER         LINK   MTU  QUEUES  STEERING         "
-              "RX-PACKETS  TX-PACKETS  RX-MISSED  NAME            MAC                RX-BYTES  TX-BYTES  PUNTED  FROM-HOST  HANDED-OFF  "
-              "HANDOFF-LOST  MISPLACED  STATE    MEMBERS                    OFFLOADS  NOT-AS-ASKED           STEERING-REASON\n"
-              " 0  uplink0  10.80.1.1/24,fe80::1/64,192.0.2.1/24,192.0.2.2/24  net_af_packet  up    1500     1/2  handoff                  "
-              "10           9          1  net_af_packet0  02:00:00:00:00:01      1000       900       3          4           5             "
-              "1          0  running  -                          a,b       -                      one receive queue\n"
-              " 1  down0    -                                                  net_bonding    down  9000     4/4  predictable-rss          "
-              " 0           0          0  net_bonding0    02:00:00:00:00:02         0         0       0          0           0             "
-              "0          2  removed  0000:03:00.0,0000:03:00.1  -         rss-key,rx-ipv4-cksum  by RSS\n");
+        ports_table(ports, true),
+        "ID  TWIN     ADDRESSES                                          DRIVER         LINK      MTU  QUEUES  STEERING         "
+        "RX-PACKETS  TX-PACKETS  RX-MISSED  NAME            MAC                RX-BYTES  TX-BYTES  PUNTED  FROM-HOST  HANDED-OFF  "
+        "HANDOFF-LOST  MISPLACED  STATE    MEMBERS                    OFFLOADS  NOT-AS-ASKED           STEERING-REASON\n"
+        " 0  uplink0  10.80.1.1/24,fe80::1/64,192.0.2.1/24,192.0.2.2/24  net_af_packet  up       1500     1/2  handoff                  "
+        "10           9          1  net_af_packet0  02:00:00:00:00:01      1000       900       3          4           5             "
+        "1          0  running  -                          a,b       -                      one receive queue\n"
+        " 1  down0    -                                                  net_bonding    removed  9000     4/4  predictable-rss          "
+        " 0           0          0  net_bonding0    02:00:00:00:00:02         0         0       0          0           0             "
+        "0          2  removed  0000:03:00.0,0000:03:00.1  -         rss-key,rx-ipv4-cksum  by RSS\n");
 }
 
 TEST(Views, WorkersTable) {
     const auto workers = from_text<v1::ListWorkersResponse>(
         "workers { id: 0 core: 1 connections: 5 connections_max: 262144 packets: 1000 handed_off: 10 handed_in: 11 polls: 77 empty_polls: "
         "70 "
-        "busy_ratio: 0.0734 generation: 3 }");
+        "busy_ratio: 0.0734 generation: 3 idle: \"sleep\" sleeps: 12 sleep_ratio: 0.916 }");
     EXPECT_EQ(workers_table(workers, false),
               "ID  CORE  CONNECTIONS  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY\n"
               " 0     1            5    262144     1000          10         11  7.3%\n");
-    EXPECT_EQ(workers_table(workers, true),
-              "ID  CORE  CONNECTIONS  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY  POLLS  EMPTY-POLLS  GENERATION\n"
-              " 0     1            5    262144     1000          10         11  7.3%     77           70           3\n");
+    EXPECT_EQ(
+        workers_table(workers, true),
+        "ID  CORE  CONNECTIONS  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY  IDLE   ASLEEP  SLEEPS  POLLS  EMPTY-POLLS  GENERATION\n"
+        " 0     1            5    262144     1000          10         11  7.3%  sleep   91.6%      12     77           70           3\n");
 }
 
 TEST(Views, RoutesAndNeighbours) {

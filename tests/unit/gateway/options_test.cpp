@@ -38,6 +38,7 @@ TEST(Options, OnePortIsEnoughAndTheRestHasDefaults) {
     EXPECT_EQ(options->connections, limits::kConnectionsDefault);
     EXPECT_EQ(options->affinity_entries, limits::kAffinityEntriesDefault);
     EXPECT_EQ(options->burst, limits::kBurstMax);
+    EXPECT_EQ(options->idle, worker::IdleMode::Adaptive);
     EXPECT_FALSE(options->identity.gateway_name.empty());
     EXPECT_EQ(options->identity.mode, model::GatewayMode::External);
     ASSERT_EQ(options->listen.size(), 1U);
@@ -80,6 +81,8 @@ TEST(Options, EveryOptionIsRead) {
                                 "5000",
                                 "--burst",
                                 "16",
+                                "--idle",
+                                "poll",
                                 "--gateway-name",
                                 "edge-1",
                                 "--mode",
@@ -131,6 +134,7 @@ TEST(Options, EveryOptionIsRead) {
     EXPECT_EQ(options->connections, 4096U);
     EXPECT_EQ(options->affinity_entries, 5000U);
     EXPECT_EQ(options->burst, 16U);
+    EXPECT_EQ(options->idle, worker::IdleMode::Poll);
     EXPECT_EQ(options->identity.gateway_name, "edge-1");
     EXPECT_EQ(options->identity.mode, model::GatewayMode::Node);
     EXPECT_EQ(options->identity.node_name, "worker-1");
@@ -186,6 +190,7 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--affinity-entries", "1023"}, "--affinity-entries: \"1023\" is not in 1024-"},
         {{"--burst", "65"}, "--burst: \"65\""},
         {{"--burst", "3"}, "--burst: \"3\""},
+        {{"--idle", "deeply"}, "--idle: \"deeply\""},
         {{"--mode", "cluster"}, "--mode: \"cluster\" is neither node nor external"},
         {{"--mode", "node"}, "--node-name: is needed with --mode node"},
         {{"--node-name", "n"}, "--node-name: means nothing without --mode node"},
@@ -271,17 +276,39 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
     EXPECT_EQ(Options::parse({"--version"})->action, Options::Action::Version);
     std::ostringstream out;
     Options::print_help(out);
-    for (const char* option : {"--port",           "--workers",         "--worker-cores",
-                               "--main-core",      "--memory-mb",       "--no-huge",
-                               "--connections",    "--gateway-name",    "--mode",
-                               "--node-name",      "--label",           "--listen",
-                               "--socket-group",   "--tls-cert",        "--tls-key",
-                               "--tls-client-ca",  "--tls-admin-names", "--metrics-listen",
-                               "--state-file",     "--snat-address",    "--snat-ports",
-                               "--log-format",     "--log-level",       "--config",
-                               "--version",        "--burst",           "--affinity-entries",
-                               "--healthz",        "--sync-limit",      "--vip-presence",
-                               "--withdraw-empty", "Examples"}) {
+    for (const char* option : {"--port",
+                               "--workers",
+                               "--worker-cores",
+                               "--main-core",
+                               "--memory-mb",
+                               "--no-huge",
+                               "--connections",
+                               "--gateway-name",
+                               "--mode",
+                               "--node-name",
+                               "--label",
+                               "--listen",
+                               "--socket-group",
+                               "--tls-cert",
+                               "--tls-key",
+                               "--tls-client-ca",
+                               "--tls-admin-names",
+                               "--metrics-listen",
+                               "--state-file",
+                               "--snat-address",
+                               "--snat-ports",
+                               "--log-format",
+                               "--log-level",
+                               "--config",
+                               "--version",
+                               "--burst",
+                               "--affinity-entries",
+                               "--healthz",
+                               "--sync-limit",
+                               "--vip-presence",
+                               "--withdraw-empty",
+                               "--idle",
+                               "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());
