@@ -33,6 +33,7 @@ enum class Verdict : uint8_t {
     X(BadL4Checksum, "bad_l4_checksum", "the TCP or UDP checksum is wrong (checked only before an answer is made from the packet)") \
     X(MartianSource, "martian_source",                                                                                              \
       "the source address is loopback, multicast, unspecified, equal to the destination, or one of the gateway's own")              \
+    X(SourceBlocked, "source_blocked", "the source address is on the blocklist")                                                    \
     X(Fragment, "fragment", "an IP fragment addressed to a Service; fragments are not translated yet")                              \
     X(TtlExpired, "ttl_expired", "TTL ran out at the gateway")                                                                      \
     X(MappedAddress, "mapped_address", "an IPv6 header holds an IPv4-mapped address (::ffff:0:0/96), which belongs on no wire")     \

@@ -9,6 +9,7 @@
 #include "dataplane/lb/cluster_clients.hpp"
 #include "dataplane/lb/service_table.hpp"
 #include "dataplane/nat/snat_config.hpp"
+#include "dataplane/route/prefix_set.hpp"
 #include "dataplane/route/route_table.hpp"
 
 namespace penstock::config {
@@ -19,6 +20,7 @@ struct Snapshot {
     std::shared_ptr<const route::RouteTable> routes = std::make_shared<route::RouteTable>();
     std::shared_ptr<const nat::SnatConfig> snat = std::make_shared<nat::SnatConfig>();
     std::shared_ptr<const lb::ClusterClients> cluster_clients = std::make_shared<lb::ClusterClients>();
+    std::shared_ptr<const route::PrefixSet> blocked_sources = {};  // whose packets are dropped on arrival; null: nobody's, and no look
     bool rejects_closed_vip_ports = false;  // what a packet to a VIP's undeclared port gets, silence otherwise (LB-021)
     // Not yet done by all workers (WorkerSet::flow_orders_done). Published together with the Services that offer the endpoint no longer, so
     // that no worker opens a flow which it has just been told to end.

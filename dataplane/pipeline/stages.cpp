@@ -1,5 +1,6 @@
 #include "dataplane/pipeline/stages.hpp"
 
+#include "dataplane/pipeline/blocked.hpp"
 #include "dataplane/pipeline/classify.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
 #include "dataplane/pipeline/hits.hpp"
@@ -9,6 +10,9 @@ namespace penstock::pipeline {
 
 void run_stages(WorkerContext& ctx, Burst& burst) noexcept {
     classify(ctx, burst);
+    if (const route::PrefixSet* blocked = ctx.snapshot->blocked_sources.get(); blocked != nullptr) [[unlikely]] {
+        drop_blocked(*blocked, burst);
+    }
     conn_lookup(ctx, burst);
     serve_hits(ctx, burst);
     new_flow(ctx, burst);

@@ -5,25 +5,10 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "dataplane/route/prefix_range.hpp"
+
 namespace penstock::route {
 namespace {
-
-uint32_t number_v4(const IpAddr& address) noexcept {
-    return address.v4_wire().host();
-}
-Uint128 number_v6(const IpAddr& address) noexcept {
-    const auto high = load<uint64_t>(address.bytes().data());
-    const auto low = load<uint64_t>(address.bytes().data() + 8);
-    return Uint128{__builtin_bswap64(high)} << 64 | __builtin_bswap64(low);
-}
-
-// All addresses of a prefix: from its own to the one whose host bits are all set.
-template <typename Key>
-Range<Key> range_of(Key first, unsigned length, uint32_t answer) {
-    constexpr unsigned kBits = sizeof(Key) * 8;
-    const Key host_bits = length >= kBits ? Key{0} : static_cast<Key>(static_cast<Key>(~Key{0}) >> length);
-    return {first, static_cast<Key>(first | host_bits), answer};
-}
 
 // Gives each way to leave one row, however many routes lead there: a full Internet table has a million routes and a handful of ways.
 class HopNumbers {

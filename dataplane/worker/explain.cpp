@@ -52,6 +52,10 @@ class Teller {
                             std::to_string(snapshot_.generation));
         const IpAddr& source = query_.key.source;
         const IpAddr& destination = query_.key.destination;
+        if (snapshot_.blocked_sources != nullptr && snapshot_.blocked_sources->contains(source)) {
+            step("blocklist", "the source is on the list of --blocklist");
+            return drop(DropReason::SourceBlocked);
+        }
         if (query_.key.protocol == Protocol::Sctp) {
             return settle("SCTP is not translated yet");
         }

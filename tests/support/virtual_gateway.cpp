@@ -184,6 +184,11 @@ void VirtualGateway::set_rejects_closed_vip_ports(bool rejects) {
     ++snapshot_.generation;
 }
 
+void VirtualGateway::set_blocked_sources(const route::PrefixSet& blocked) {
+    snapshot_.blocked_sources = blocked.empty() ? nullptr : std::make_shared<const route::PrefixSet>(blocked);
+    ++snapshot_.generation;
+}
+
 void VirtualGateway::rebuild_routes() {
     std::vector<route::Route> routes;
     std::vector<route::Neighbour> neighbours;
