@@ -7,6 +7,7 @@
 
 #include "dataplane/conn/flow_order.hpp"
 #include "dataplane/lb/cluster_clients.hpp"
+#include "dataplane/lb/marked_frontends.hpp"
 #include "dataplane/lb/service_table.hpp"
 #include "dataplane/nat/snat_config.hpp"
 #include "dataplane/route/prefix_set.hpp"
@@ -21,6 +22,7 @@ struct Snapshot {
     std::shared_ptr<const nat::SnatConfig> snat = std::make_shared<nat::SnatConfig>();
     std::shared_ptr<const lb::ClusterClients> cluster_clients = std::make_shared<lb::ClusterClients>();
     std::shared_ptr<const route::PrefixSet> blocked_sources = {};  // whose packets are dropped on arrival; null: nobody's, and no look
+    std::shared_ptr<const lb::MarkedFrontends> marked = {};        // of `services`; null: no NIC marks packets
     bool rejects_closed_vip_ports = false;  // what a packet to a VIP's undeclared port gets, silence otherwise (LB-021)
     // Not yet done by all workers (WorkerSet::flow_orders_done). Published together with the Services that offer the endpoint no longer, so
     // that no worker opens a flow which it has just been told to end.

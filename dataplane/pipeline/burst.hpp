@@ -21,7 +21,8 @@ namespace penstock::pipeline {
 // What only this packet's life needs. Set by rx or handoff, before the first stage.
 struct Arrival {
     NicPortId port;
-    HandoffNote note;  // fresh from the wire: nothing tried, no ring crossed
+    HandoffNote note;   // fresh from the wire: nothing tried, no ring crossed
+    uint16_t mark = 0;  // that a rule of the NIC gave it, a hint (lb/marked_frontends.hpp); 0: none
 };
 
 // Some packets of a burst, by index and in order, so that a stage goes over just those that concern it.
@@ -81,5 +82,15 @@ struct Burst {
     }
     [[nodiscard]] bool under_way(uint32_t i) const noexcept { return verdict[i] == Verdict::None; }
 };
+
+// The frontend of packet i where its mark names it; null: nothing is known, ask the table.
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE const lb::FrontendRow* marked_frontend(const config::Snapshot& snapshot, const Burst& burst,
+                                                                            uint32_t i) noexcept {
+    if (snapshot.marked == nullptr) [[likely]] {
+        return nullptr;
+    }
+    const packet::FlowKey& key = burst.parsed[i].key;
+    return snapshot.marked->find(burst.arrival[i].mark, key.destination, key.destination_port, key.protocol);
+}
 
 }  // namespace penstock::pipeline

@@ -15,7 +15,11 @@ PENSTOCK_ALWAYS_INLINE void hand_on(const WorkerContext& ctx, Burst& burst, uint
 Candidates candidates_of(const WorkerContext& ctx, const Burst& burst, uint32_t i, Ask ask) noexcept {
     const Arrival& arrival = burst.arrival[i];
     return place(burst.parsed[i].key, *ctx.snapshot, ctx.owner,
-                 {.receiver = arrival.note.receiver, .port = arrival.port, .promises = ctx.ports[arrival.port.value].promises}, ask);
+                 {.receiver = arrival.note.receiver,
+                  .port = arrival.port,
+                  .promises = ctx.ports[arrival.port.value].promises,
+                  .known = marked_frontend(*ctx.snapshot, burst, i)},
+                 ask);
 }
 
 // A packet that is handed on although the NIC should have brought it here or there itself.

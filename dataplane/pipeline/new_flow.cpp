@@ -281,7 +281,12 @@ bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
 void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, const FormerSource* former) noexcept {
     const lb::ServiceTable& services = *ctx.snapshot->services;
     std::array<uint64_t, limits::kBurstMax> frontend_hash;
+    std::array<const lb::FrontendRow*, limits::kBurstMax> known;
     for (uint32_t at = 0; at < misses.count; ++at) {
+        known[at] = marked_frontend(*ctx.snapshot, burst, misses.at[at]);
+        if (known[at] != nullptr) {
+            continue;
+        }
         const FlowKey& key = burst.parsed[misses.at[at]].key;
         frontend_hash[at] = services.hash(key.destination, key.destination_port, key.protocol);
         services.prefetch(frontend_hash[at]);
@@ -302,8 +307,9 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
         const uint32_t i = misses.at[at];
         const FlowKey& key = burst.parsed[i].key;
         Opening& opening = *std::construct_at(&openings[count]);
-        if (!choose(ctx, burst, i, services.find(key.destination, key.destination_port, key.protocol, frontend_hash[at]), opening,
-                    pins[count])) {
+        const lb::FrontendRow* frontend =
+            known[at] != nullptr ? known[at] : services.find(key.destination, key.destination_port, key.protocol, frontend_hash[at]);
+        if (!choose(ctx, burst, i, frontend, opening, pins[count])) {
             continue;
         }
         if (!opening.keep_source && !begin_search(ctx, key, opening)) {

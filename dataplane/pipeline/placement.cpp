@@ -51,10 +51,11 @@ lb::SourceModes modes_for(const IpAddr& client, const lb::PlacementModes& modes,
             .current = cluster.are_inside(client) ? modes.inside.current : modes.current};
 }
 
-// `modes` is set for Frontend, `replied` for SnatReply.
-Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, lb::SourceModes& modes,
+// `known`: the destination's frontend, where that is known. `modes` is set for Frontend, `replied` for SnatReply.
+Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, const lb::FrontendRow* known, lb::SourceModes& modes,
              const nat::SnatAddress*& replied) noexcept {
-    const lb::PlacementModes all = snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol);
+    const lb::PlacementModes all =
+        known != nullptr ? known->modes : snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol);
     modes = all;
     if (all.ask_for_client()) [[unlikely]] {
         modes = modes_for(key.source, all, *snapshot.cluster_clients);
@@ -80,7 +81,7 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
     Candidates candidates;
     lb::SourceModes modes;
     const nat::SnatAddress* replied = nullptr;
-    switch (rule_of(key, snapshot, modes, replied)) {
+    switch (rule_of(key, snapshot, arrived.known, modes, replied)) {
         case Rule::Frontend: {
             const WorkerId translated = arrived.promises.flow_stays_on_queue ? arrived.receiver : owner.of_tuple(key);
             const WorkerId kept = owner.of_client(key.source);
@@ -114,10 +115,11 @@ WorkerId place_error(const packet::FlowKey& quoted, const config::Snapshot& snap
     const packet::FlowKey answered = quoted.reversed();  // a packet of the flow that came the error's way
     lb::SourceModes modes;
     const nat::SnatAddress* replied = nullptr;
-    if (rule_of(answered, snapshot, modes, replied) == Rule::Receiver) {
+    if (rule_of(answered, snapshot, nullptr, modes, replied) == Rule::Receiver) {
         return {};
     }
     Arrived as_answered = arrived;
+    as_answered.known = nullptr;  // of the error's destination, if anything
     const nat::ReplyRule* rule = owner.rules != nullptr ? owner.rules->of_port(arrived.port) : nullptr;
     if (rule != nullptr && rule->covers(answered.source.family(), answered.protocol)) {
         as_answered.receiver = rule->worker_of(answered);
@@ -149,7 +151,7 @@ std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& s
                            const Arrived& arrived) {
     lb::SourceModes modes;
     const nat::SnatAddress* replied = nullptr;
-    switch (rule_of(key, snapshot, modes, replied)) {
+    switch (rule_of(key, snapshot, arrived.known, modes, replied)) {
         case Rule::Frontend:
             if (modes.current == lb::SourceMode::Keep) {
                 return "the keyed hash of the client's address, because the Service keeps the source";

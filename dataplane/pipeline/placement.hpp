@@ -49,6 +49,7 @@ struct Arrived {
     WorkerId receiver;  // whose receive queue it came from
     NicPortId port;
     PortPromises promises;
+    const lb::FrontendRow* known = nullptr;  // the destination's frontend, where a mark has named it
 };
 
 enum class Ask : uint8_t {

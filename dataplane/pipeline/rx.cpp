@@ -21,6 +21,11 @@ void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf, Arrival how) n
               static_cast<uint16_t>(mbuf->data_len + rte_pktmbuf_tailroom(mbuf)), how);
 }
 
+// Kept over handoff rings too: the note lies in the other half of what the PMD wrote.
+PENSTOCK_ALWAYS_INLINE uint16_t mark_of(const rte_mbuf& mbuf) noexcept {
+    return (mbuf.ol_flags & RTE_MBUF_F_RX_FDIR_ID) == 0 ? uint16_t{0} : static_cast<uint16_t>(mbuf.hash.fdir.hi);
+}
+
 }  // namespace
 
 uint32_t receive(WorkerContext& ctx, WorkerIo& io, NicPortId port, uint16_t queue, Burst& burst) noexcept {
@@ -36,7 +41,7 @@ uint32_t receive(WorkerContext& ctx, WorkerIo& io, NicPortId port, uint16_t queu
     uint64_t bytes = 0;
     for (uint16_t i = 0; i < taken; ++i) {
         bytes += mbufs[i]->pkt_len;
-        Arrival how{port, {}};
+        Arrival how{port, {}, mark_of(*mbufs[i])};
         how.note.receiver = ctx.self;
         how.note.ip_checksum_checked =
             from.rx_checksum_checked && (mbufs[i]->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
@@ -56,7 +61,7 @@ uint32_t receive_from_host(WorkerContext& ctx, WorkerIo& io, NicPortId port, Bur
     std::array<rte_mbuf*, limits::kBurstMax> mbufs;
     const unsigned taken = rte_ring_dequeue_burst(from_host, reinterpret_cast<void**>(mbufs.data()), io.burst, nullptr);
     for (unsigned i = 0; i < taken; ++i) {
-        Arrival how{port, {}};
+        Arrival how{port, {}, 0};
         how.note.receiver = ctx.self;
         how.note.from_host = true;
         add_packet(ctx, burst, mbufs[i], how);
@@ -78,7 +83,8 @@ uint32_t receive_handed(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept
     }
     for (unsigned i = 0; i < taken; ++i) {
         // The ring's sender left the NicPort where the PMD keeps the DPDK port, and its note in the hash's user field.
-        add_packet(ctx, burst, mbufs[i], {NicPortId{static_cast<uint8_t>(mbufs[i]->port)}, HandoffNote::unpacked(mbufs[i]->hash.usr)});
+        add_packet(ctx, burst, mbufs[i],
+                   {NicPortId{static_cast<uint8_t>(mbufs[i]->port)}, HandoffNote::unpacked(mbufs[i]->hash.usr), mark_of(*mbufs[i])});
     }
     if (taken > 0) {
         ctx.count()[Counter::HandedIn].add(taken);

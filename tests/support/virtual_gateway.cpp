@@ -162,6 +162,7 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
     }
     auto table = lb::ServiceTable::build(std::move(frontends), std::move(compiled), snapshot_.services.get());
     PENSTOCK_CHECK(table);
+    snapshot_.marked = nullptr;
     snapshot_.services = *table;
     ++snapshot_.generation;
 }
@@ -181,6 +182,11 @@ void VirtualGateway::set_pod_cidrs(std::vector<Prefix> pod_cidrs) {
 
 void VirtualGateway::set_rejects_closed_vip_ports(bool rejects) {
     snapshot_.rejects_closed_vip_ports = rejects;
+    ++snapshot_.generation;
+}
+
+void VirtualGateway::set_marks(const std::vector<lb::FrontendTuple>& by_mark) {
+    snapshot_.marked = std::make_shared<const lb::MarkedFrontends>(*snapshot_.services, by_mark);
     ++snapshot_.generation;
 }
 
@@ -238,12 +244,16 @@ void VirtualGateway::set_mtu(uint16_t mtu) {
     rebuild_routes();
 }
 
-Outcome VirtualGateway::send(const std::vector<uint8_t>& frame, NicPortId port, WorkerId receiver) {
-    return send_burst({frame}, port, receiver).front();
+Outcome VirtualGateway::send(const std::vector<uint8_t>& frame, NicPortId port, WorkerId receiver, uint16_t mark) {
+    pipeline::Arrival arrival{port, {}, mark};
+    arrival.note.receiver = receiver;
+    std::vector<Outcome> outcomes(1);
+    run(receiver, {{0, frame, arrival, 0}}, outcomes);
+    return outcomes.front();
 }
 
 Outcome VirtualGateway::send_from_host(const std::vector<uint8_t>& frame, NicPortId port, WorkerId server) {
-    pipeline::Arrival arrival{port, {}};
+    pipeline::Arrival arrival{port, {}, 0};
     arrival.note.receiver = server;
     arrival.note.from_host = true;
     std::vector<Outcome> outcomes(1);
@@ -255,7 +265,7 @@ std::vector<Outcome> VirtualGateway::send_burst(const std::vector<std::vector<ui
     std::vector<Outcome> outcomes(frames.size());
     std::vector<InFlight> packets;
     for (size_t i = 0; i < frames.size(); ++i) {
-        pipeline::Arrival arrival{port, {}};
+        pipeline::Arrival arrival{port, {}, 0};
         arrival.note.receiver = receiver;
         packets.push_back({i, frames[i], arrival, 0});
     }

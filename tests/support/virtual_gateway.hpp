@@ -107,7 +107,11 @@ class VirtualGateway {
     // On the uplink's twin by VIP presence.
     void set_present_vips(const std::vector<IpAddr>& vips);
 
-    Outcome send(const std::vector<uint8_t>& frame, NicPortId port = kUp, WorkerId receiver = {0});
+    // What 1, 2, ... mean as marks, until the next publish().
+    void set_marks(const std::vector<lb::FrontendTuple>& by_mark);
+
+    // `mark`: as a rule of the NIC gives it.
+    Outcome send(const std::vector<uint8_t>& frame, NicPortId port = kUp, WorkerId receiver = {0}, uint16_t mark = 0);
     // A frame that Linux sends into the twin of `port`, which `server` serves.
     Outcome send_from_host(const std::vector<uint8_t>& frame, NicPortId port, WorkerId server = {0});
     // All in one burst of one worker; packets that are handed on follow in bursts of their own, in order.
