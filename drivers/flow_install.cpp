@@ -1,9 +1,11 @@
 #include "drivers/flow_install.hpp"
 
 #include <rte_errno.h>
+#include <rte_ethdev.h>
 #include <rte_flow.h>
 
 #include <bit>
+#include <cerrno>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,8 @@
 
 namespace penstock::drivers {
 namespace {
+
+constexpr const char* kNoFlowRules = "the driver has no rte_flow";
 
 const char* part_of(rte_flow_error_type type) noexcept {
     switch (type) {
@@ -120,7 +124,9 @@ FlowKindSupport try_rule(FlowDriver& driver, const FlowRule& rule, const FlowPor
 FlowKindSupport try_rules(FlowDriver& driver, std::initializer_list<FlowRule> rules, const FlowPortFacts& port) {
     for (const FlowRule& rule : rules) {
         if (auto tried = try_rule(driver, rule, port); !tried.validates) {
-            tried.reason = rule.match.to_string() + ": " + tried.reason;
+            if (tried.reason != kNoFlowRules) {
+                tried.reason = rule.match.to_string() + ": " + tried.reason;
+            }
             return tried;
         }
     }
@@ -133,7 +139,26 @@ std::unique_ptr<FlowDriver> open_flow_driver(uint16_t dpdk_port) {
     return std::make_unique<RteFlowDriver>(dpdk_port);
 }
 
+FlowPortFacts flow_port_facts(uint16_t dpdk_port, uint16_t rx_queues) {
+    FlowPortFacts facts{.rx_queues = rx_queues, .rss_types = 0, .rss_key = {}};
+    rte_eth_dev_info info{};
+    if (rx_queues > 1 && rte_eth_dev_info_get(dpdk_port, &info) == 0) {
+        facts.rss_key.resize(info.hash_key_size);
+        rte_eth_rss_conf rss{
+            .rss_key = facts.rss_key.empty() ? nullptr : facts.rss_key.data(), .rss_key_len = info.hash_key_size, .rss_hf = 0};
+        if (rte_eth_dev_rss_hash_conf_get(dpdk_port, &rss) == 0) {
+            facts.rss_types = rss.rss_hf;
+        } else {
+            facts.rss_key.clear();
+        }
+    }
+    return facts;
+}
+
 Error flow_error(int result, const rte_flow_error& error) {
+    if (result == -ENOSYS) {  // ethdev's own answer for a driver without rte_flow
+        return {Errc::Unsupported, kNoFlowRules};
+    }
     std::string what = error.message != nullptr ? error.message : rte_strerror(result < 0 ? -result : EINVAL);
     if (const char* part = part_of(error.type); *part != '\0') {
         what += std::string(" (") + part + ")";

@@ -35,6 +35,9 @@ class FlowDriver {
 // Of a DPDK port; which must outlive it.
 [[nodiscard]] std::unique_ptr<FlowDriver> open_flow_driver(uint16_t dpdk_port);
 
+// Of a started port. A device that does not tell its RSS spreads by the driver's default.
+[[nodiscard]] FlowPortFacts flow_port_facts(uint16_t dpdk_port, uint16_t rx_queues);
+
 // "no room in the table (action)": a driver's message and the part of the rule that it names. `result` is rte_flow's, negative.
 [[nodiscard]] Error flow_error(int result, const rte_flow_error& error);
 
@@ -63,6 +66,9 @@ class PortFlows {
     Status remove(const FlowRule& rule);
     // Destroys all, also after a part of them failed: the rest are destroyed all the same. The first error.
     Status clear();
+
+    // The port was isolated before it was started: from now on isolation is one of its rules.
+    void note_isolated() { installed_.emplace(FlowRule::isolation(), Installed{}); }
 
     // Around a stop of the port: the device's rules go, the data stays; then they are made again. What is refused then is gone, and the
     // error names the first.

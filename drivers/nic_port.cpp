@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "drivers/bond.hpp"
+#include "drivers/flow_install.hpp"
 #include "drivers/host_facts.hpp"
 #include "drivers/pmd/completion.hpp"
 
@@ -306,8 +307,38 @@ Status NicPort::start() {
         }
     }
     facts_.check_failed = found.check_failed;
+    // Before isolation, after which mlx5 does not tell its RSS any more.
+    facts_.flow_facts = flow_port_facts(facts_.dpdk_port, facts_.rx_queues);
+    if (auto isolated = isolate_device(); !isolated) {
+        return isolated;
+    }
+    ask_flow_support();
+    found.snat_to_queue = facts_.flow_support.snat_to_queue;
     facts_.steering = plan_steering(*profile_, found);
     return {};
+}
+
+// Last, because nothing comes back to an isolated port, and while the port is stopped, because mlx5 takes it only then. A device that
+// refuses is used as it is, and says why.
+Status NicPort::isolate_device() {
+    if (!options_.isolate || !options_.flow_rules || !profile_->bifurcated || facts_.is_isolated) {
+        return {};
+    }
+    stop();
+    const Status isolated = open_flow_driver(facts_.dpdk_port)->isolate(true);
+    facts_.is_isolated = isolated.has_value();
+    note_setting(facts_.settings, {.name = "isolation",
+                                   .asked = "on",
+                                   .granted = isolated ? "on" : "off",
+                                   .reason = isolated ? std::string() : isolated.error().what});
+    return start_device();
+}
+
+void NicPort::ask_flow_support() {
+    if (options_.flow_rules) {
+        const auto driver = open_flow_driver(facts_.dpdk_port);
+        facts_.flow_support = probe_flow_support(*driver, *profile_, facts_.flow_facts, workers_);
+    }
 }
 
 Status NicPort::start_device() {

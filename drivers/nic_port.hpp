@@ -16,6 +16,7 @@
 #include "dataplane/base/result.hpp"
 #include "drivers/capabilities.hpp"
 #include "drivers/device_string.hpp"
+#include "drivers/flow_compile.hpp"
 #include "drivers/ingress_guard.hpp"
 #include "drivers/interface_address.hpp"
 #include "drivers/interrupts.hpp"
@@ -43,6 +44,8 @@ struct NicPortOptions {
     unsigned tx_queues = 1;                   // wanted: one per worker
     std::vector<uint8_t> rss_key;             // random_rss_key(), the same for all ports; empty: each device's own
     bool rx_interrupts = false;               // wanted: workers sleep when idle
+    bool flow_rules = true;                   // the device may be asked what rules it takes
+    bool isolate = false;                     // leave to the kernel what no rule takes, where the kernel shares the device
     std::string lock_directory = "/run/penstock";
 };
 
@@ -61,6 +64,9 @@ struct NicPortFacts {
     uint16_t tx_descriptors = 0;
     std::vector<std::string> offloads;  // granted: "rx-ipv4-cksum", "rss"
     bool rx_checksum_checked = false;   // IPv4 header checksums are verified on receipt
+    FlowSupport flow_support;           // asked when it was started
+    FlowPortFacts flow_facts;
+    bool is_isolated = false;
     SteeringPlan steering;              // of a started port
     std::vector<PortSetting> settings;  // each thing asked of the device, granted, and why not
     bool rx_interrupts = false;         // of a started port: every receive queue can wake a sleeping worker
@@ -124,6 +130,8 @@ class NicPort {
     void settle_interrupts();
     void close();
     Status restart_device(bool loopback);
+    Status isolate_device();
+    void ask_flow_support();
     [[nodiscard]] SteeringFacts read_steering_facts();
     Status check_steering(SteeringFacts& found);
     Status loop_back(const SteeringFacts& found, std::span<const KnownPacket> packets, LoopbackAnswer& answer);

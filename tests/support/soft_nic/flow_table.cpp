@@ -40,10 +40,11 @@ constexpr Field kIpv4Default[] = {{12, 4}, {16, 4}};
 constexpr Field kIpv6Fields[] = {{6, 1}, {8, 16}, {24, 16}};  // protocol, source, destination
 constexpr Field kIpv6Default[] = {{8, 16}, {24, 16}};
 constexpr Field kPortFields[] = {{0, 2}, {2, 2}};
+constexpr Field kTcpFields[] = {{0, 2}, {2, 2}, {13, 1}};  // ports, flags
 const ItemKind kEth = {FieldMatch::Base::Frame, 14, sizeof(rte_flow_item_eth), kEthFields, kEthDefault};
 const ItemKind kIpv4 = {FieldMatch::Base::L3, 20, sizeof(rte_flow_item_ipv4), kIpv4Fields, kIpv4Default};
 const ItemKind kIpv6 = {FieldMatch::Base::L3, 40, sizeof(rte_flow_item_ipv6), kIpv6Fields, kIpv6Default};
-const ItemKind kTcp = {FieldMatch::Base::L4, 20, sizeof(rte_flow_item_tcp), kPortFields, kPortFields};
+const ItemKind kTcp = {FieldMatch::Base::L4, 20, sizeof(rte_flow_item_tcp), kTcpFields, kPortFields};
 const ItemKind kUdp = {FieldMatch::Base::L4, 8, sizeof(rte_flow_item_udp), kPortFields, kPortFields};
 
 // The item's mask as bytes of its struct.

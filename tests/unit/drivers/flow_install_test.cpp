@@ -161,7 +161,7 @@ TEST(FlowError, HasTheMessageAndThePartOfTheRule) {
          {RTE_FLOW_ERROR_TYPE_STATE, nullptr, "port must be stopped"},
          "port must be stopped (state of the device)",
          Errc::Unsupported},
-        {-ENOSYS, {RTE_FLOW_ERROR_TYPE_NONE, nullptr, nullptr}, "Function not implemented", Errc::Unsupported},
+        {-ENOSYS, {RTE_FLOW_ERROR_TYPE_NONE, nullptr, nullptr}, "the driver has no rte_flow", Errc::Unsupported},
     };
     for (const auto& row : rows) {
         const Error error = flow_error(row.result, row.error);
