@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "control/gateway/blocklist.hpp"
 #include "control/gateway/metrics_reading.hpp"
 #include "control/gateway/snat_shares.hpp"
 #include "control/log/log.hpp"
@@ -98,8 +99,12 @@ Daemon::~Daemon() {
     }
     exporter_.reset();
     server_.reset();
+    blocklist_.reset();
     if (reconciler_) {
         reconciler_->stop();
+    }
+    if (flows_) {
+        flows_->stop();  // while the ports that have the rules are up
     }
     if (workers_) {
         workers_->stop();
@@ -203,7 +208,9 @@ Status Daemon::open_ports() {
                                              .rx_queues = workers,
                                              .tx_queues = workers,
                                              .rss_key = rss_key,
-                                             .rx_interrupts = options_.idle == worker::IdleMode::Adaptive},
+                                             .rx_interrupts = options_.idle == worker::IdleMode::Adaptive,
+                                             .flow_rules = options_.flow_rules > 0,
+                                             .isolate = options_.vip_isolate},
                                             to_log);
         if (!port) {
             return std::unexpected(std::move(port.error()));
@@ -273,7 +280,45 @@ Status Daemon::load_last_good() {
             }
         }
     }
+    if (!options_.blocklist.empty()) {
+        auto list = read_blocklist(options_.blocklist, own_addresses());
+        if (!list) {
+            return in_context("--blocklist", std::move(list.error()));
+        }
+        logger.info("{} prefixes are blocked by {}", list->prefixes().size(), options_.blocklist);
+        reconciler_->block(std::move(*list));
+    }
     initial_ = reconciler_->begin(std::move(last_good), std::make_shared<const drivers::MirroredState>(mirror_->state()));
+    return {};
+}
+
+// What a port does with rules can be asked only when it is started, and how its replies come home depends on it.
+Status Daemon::start_ports() {
+    const FlowLimits limits{.workers = static_cast<unsigned>(cores_.worker_cpus.size()),
+                            .budget = options_.flow_rules,
+                            .isolate = options_.vip_isolate,
+                            .mark = options_.vip_mark};
+    std::vector<FlowFollower::Port> ports;
+    for (const auto& port : ports_) {
+        if (auto started = port->start(); !started) {
+            return started;
+        }
+        const auto& facts = port->facts();
+        log::get("drivers").info("port {} is {} ({}): {} receive and {} transmit queues, MTU {}, steering {}: {}", facts.id.value,
+                                 facts.name, facts.driver, facts.rx_queues, facts.tx_queues, facts.mtu,
+                                 drivers::to_string(facts.steering.steering), facts.steering.reason);
+        if (!facts.check_failed.empty()) {
+            log::get("drivers").error("port {}: predictable RSS is refused: {}", facts.id.value, facts.check_failed);
+        }
+        auto flows = std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port), facts.flow_facts);
+        if (facts.is_isolated) {
+            flows->note_isolated();
+        }
+        ports.push_back(
+            {{.id = facts.id, .reply_hash = facts.steering.reply_hash, .support = facts.flow_support, .is_isolated = facts.is_isolated},
+             std::move(flows)});
+    }
+    flows_ = std::make_unique<FlowFollower>(limits, std::move(ports));
     return {};
 }
 
@@ -287,16 +332,7 @@ Status Daemon::start_workers() {
                                      .ports = {},
                                      .idle = options_.idle};
     for (const auto& port : ports_) {
-        if (auto started = port->start(); !started) {
-            return started;
-        }
         const auto& facts = port->facts();
-        log::get("drivers").info("port {} is {} ({}): {} receive and {} transmit queues, MTU {}, steering {}: {}", facts.id.value,
-                                 facts.name, facts.driver, facts.rx_queues, facts.tx_queues, facts.mtu,
-                                 drivers::to_string(facts.steering.steering), facts.steering.reason);
-        if (!facts.check_failed.empty()) {
-            log::get("drivers").error("port {}: predictable RSS is refused: {}", facts.id.value, facts.check_failed);
-        }
         if (const auto& hash = facts.steering.reply_hash) {
             const std::string remark =
                 remark_on_hashed_shares(*hash, facts.id, options_.snat_ports, static_cast<unsigned>(cores_.worker_cpus.size()));
@@ -315,6 +351,9 @@ Status Daemon::start_workers() {
                                  .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules,
                                  .rx_interrupts = facts.rx_interrupts});
     }
+    flows_->before_publish(*initial_);
+    while (flows_->work()) {  // what is known already is in the NICs before the first packet
+    }
     auto workers = worker::WorkerSet::start(std::move(options), std::move(initial_));
     if (!workers) {
         return std::unexpected(std::move(workers.error()));
@@ -324,9 +363,15 @@ Status Daemon::start_workers() {
 }
 
 Status Daemon::start_reconciler() {
-    reconciler_->start([this](std::unique_ptr<config::Snapshot> next) { workers_->publish(std::move(next)); },
-                       {.orders_done = [this] { return workers_->flow_orders_done(); },
-                        .flows_of = [this](BackendId id) { return workers_->inspect().backend(id).connections; }});
+    flows_->set_marks_listener([this] { reconciler_->publish_again(); });
+    flows_->start();
+    reconciler_->start(
+        [this](std::unique_ptr<config::Snapshot> next) {
+            flows_->before_publish(*next);
+            workers_->publish(std::move(next));
+        },
+        {.orders_done = [this] { return workers_->flow_orders_done(); },
+         .flows_of = [this](BackendId id) { return workers_->inspect().backend(id).connections; }});
     return {};
 }
 
@@ -347,6 +392,21 @@ Status Daemon::start_twin_io() {
         }
     }
     return {};
+}
+
+// Those that Linux has on the twins now, and those that flows are translated to.
+std::vector<IpAddr> Daemon::own_addresses() const {
+    std::vector<IpAddr> own = options_.snat_addresses;
+    for (const PortOption& port : options_.ports) {
+        for (const auto& address : port.addresses) {
+            own.push_back(address.address);
+        }
+    }
+    const auto mirror = reconciler_->read([](const ReconcilerState& state) { return state.mirror; });
+    for (const route::LocalAddress& local : mirror->addresses) {
+        own.push_back(local.address);
+    }
+    return own;
 }
 
 VipPresenceOptions Daemon::vip_presence() {
@@ -413,6 +473,17 @@ Status Daemon::serve() {
     server_ = std::move(*started);
     reconciler_->set_identity_listener([this] { server_->announce_identity(); });
     caretaker_->start();
+    if (!options_.blocklist.empty()) {
+        const config::Snapshot now = workers_->current();
+        auto watch = BlocklistWatch::start({.file = options_.blocklist,
+                                            .known = now.blocked_sources ? *now.blocked_sources : route::PrefixSet(),
+                                            .own_addresses = [this] { return own_addresses(); },
+                                            .tell = [this](const route::PrefixSet& list) { reconciler_->block(list); }});
+        if (!watch) {
+            return in_context("--blocklist", std::move(watch.error()));
+        }
+        blocklist_ = std::move(*watch);
+    }
     log::get("control").info("gateway {} is ready: {} ports, {} workers, gRPC on {}", options_.identity.gateway_name, ports_.size(),
                              cores_.worker_cpus.size(), addresses);
     return {};

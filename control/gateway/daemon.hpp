@@ -7,9 +7,11 @@
 #include <optional>
 #include <vector>
 
+#include "control/gateway/blocklist_watch.hpp"
 #include "control/gateway/caretaker.hpp"
 #include "control/gateway/control_loop.hpp"
 #include "control/gateway/explain_view.hpp"
+#include "control/gateway/flow_follower.hpp"
 #include "control/gateway/options.hpp"
 #include "control/gateway/reconciler.hpp"
 #include "control/gateway/running.hpp"
@@ -45,6 +47,7 @@ class Daemon {
     Status open_ports();        // DPDK ports, configured, with their buffers
     Status open_twins();        // the Linux faces, and what Linux routes through them
     Status load_last_good();    // the state to begin with
+    Status start_ports();       // the NICs receive, and have been asked what rules they take
     Status start_workers();     // packets flow from here on
     Status start_reconciler();  // states and routes are applied from here on
     Status start_twin_io();
@@ -56,6 +59,7 @@ class Daemon {
  private:
     class TwinPorts;
     [[nodiscard]] VipPresenceOptions vip_presence();
+    [[nodiscard]] std::vector<IpAddr> own_addresses() const;
 
     Options options_;
     std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
@@ -71,9 +75,11 @@ class Daemon {
     std::unique_ptr<Reconciler> reconciler_;
     std::unique_ptr<config::Snapshot> initial_;
     std::unique_ptr<worker::WorkerSet> workers_;
+    std::unique_ptr<FlowFollower> flows_;  // goes before the workers and the ports do
     std::unique_ptr<TwinPorts> twin_ports_;
     std::unique_ptr<drivers::TwinIo> twin_io_;
     std::unique_ptr<drivers::VipAddresses> vips_;  // null: no VIP presence
+    std::unique_ptr<BlocklistWatch> blocklist_;    // null: no list
     std::unique_ptr<Caretaker> caretaker_;
     std::unique_ptr<StreamTarget> stream_;
     std::unique_ptr<Running> running_;

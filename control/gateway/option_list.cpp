@@ -104,6 +104,13 @@ std::vector<po::options_description> settings() {
             "they are served, and answer ARP, ND and ping. Of two gateways on one link only one may")
         ("withdraw-empty", po::bool_switch(), "a VIP whose Services have no usable endpoint at all is withdrawn too");
 
+    groups.emplace_back("Blocked sources, rules in the NIC", kColumns, kColumns / 2).add_options()
+        ("blocklist", text("FILE"), "prefixes and addresses, one a line, whose packets are dropped on arrival; followed while it changes")
+        ("flow-rules", text("N")->default_value("256"), "rules (rte_flow) that a port may get at most; 0: none are asked for")
+        ("vip-isolate", text("WHETHER")->default_value("off"), "on: of a port that the kernel shares (mlx5), the gateway takes what is "
+            "addressed to Services and to the twin, and leaves the rest to the kernel's own interface")
+        ("vip-mark", text("WHETHER")->default_value("off"), "on: rules mark packets with their frontend's number, where the NIC can");
+
     groups.emplace_back("Source translation", kColumns, kColumns / 2).add_options()
         ("snat-address", texts("ADDRESS"), "source address of translated flows, repeatable (default: the first global address of the twin "
             "they leave by)")

@@ -24,6 +24,7 @@ constexpr unsigned kConnectionsMin = 1'024;
 // Below this no wait for memory is shared, and some PMDs' vector paths take fewer than four packets for none.
 constexpr unsigned kBurstMin = 4;
 constexpr unsigned kConnectionsMax = 67'108'864;  // 2^26: 9 GB of table for one worker
+constexpr unsigned kFlowRulesMax = 65'536;        // of mark values, and far beyond what can be installed while somebody waits
 constexpr unsigned kAffinityEntriesMin = 1'024;
 constexpr unsigned kAffinityEntriesMax = 67'108'864;  // 2^26: 2.5 GB
 
@@ -57,8 +58,9 @@ class Reader {
     explicit Reader(const po::variables_map& values) : values_(values) {}
 
     Result<Options> read() {
-        for (const auto step : {&Reader::read_ports, &Reader::read_workers, &Reader::read_identity, &Reader::read_management,
-                                &Reader::read_tls, &Reader::read_presence, &Reader::read_snat, &Reader::read_logging}) {
+        for (const auto step :
+             {&Reader::read_ports, &Reader::read_workers, &Reader::read_identity, &Reader::read_management, &Reader::read_tls,
+              &Reader::read_presence, &Reader::read_rules, &Reader::read_snat, &Reader::read_logging}) {
             if (auto status = (this->*step)(); !status) {
                 return std::unexpected(std::move(status.error()));
             }
@@ -247,6 +249,32 @@ class Reader {
         options_.withdraw_empty = values_["withdraw-empty"].as<bool>();
         if (options_.withdraw_empty && !options_.vip_presence) {
             return refuse("withdraw-empty", "means nothing without --vip-presence on");
+        }
+        return {};
+    }
+
+    Status read_rules() {
+        if (values_.contains("blocklist")) {
+            const std::string file = text("blocklist");
+            if (file.empty() || file.front() != '/' || file.back() == '/') {
+                return refuse("blocklist", "\"" + file + "\" is not the absolute path of a file");
+            }
+            options_.blocklist = file;
+        }
+        const auto rules = whole("flow-rules", 0, kFlowRulesMax);
+        if (!rules) {
+            return std::unexpected(rules.error());
+        }
+        options_.flow_rules = *rules;
+        for (auto [name, flag] : {std::pair{"vip-isolate", &options_.vip_isolate}, std::pair{"vip-mark", &options_.vip_mark}}) {
+            const std::string whether = text(name);
+            if (whether != "on" && whether != "off") {
+                return refuse(name, "\"" + whether + "\" is neither on nor off");
+            }
+            *flag = whether == "on";
+            if (*flag && options_.flow_rules == 0) {
+                return refuse(name, "means nothing with --flow-rules 0");
+            }
         }
         return {};
     }

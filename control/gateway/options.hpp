@@ -60,6 +60,11 @@ struct Options {
     bool vip_presence = false;
     bool withdraw_empty = false;  // with vip_presence only
 
+    std::string blocklist;      // file; "": none
+    unsigned flow_rules = 256;  // at most, on each port; 0: none are asked for
+    bool vip_isolate = false;
+    bool vip_mark = false;
+
     std::vector<IpAddr> snat_addresses;
     nat::PortRange snat_ports;
 

@@ -37,6 +37,14 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
     const std::lock_guard lock(state_mutex_);
     state_.mirror = std::move(mirror);
     take_over(*state_.mirror);
+    {
+        // Before the first packet, and not after it.
+        const std::lock_guard inputs_lock(input_mutex_);
+        if (inputs_.blocked) {
+            take_over(std::move(*std::exchange(inputs_.blocked, std::nullopt)));
+            inputs_.since.reset();
+        }
+    }
     if (last_good) {
         state_.accepted = state_.applied = last_good->state.version;
         state_.asked = std::move(last_good->state.services);
@@ -115,6 +123,24 @@ void Reconciler::probed(std::vector<std::pair<model::ServiceKey, SharedHealth>> 
     inputs_.health.insert(inputs_.health.end(), std::make_move_iterator(results.begin()), std::make_move_iterator(results.end()));
     inputs_.note_arrival();
     input_ready_.notify_one();
+}
+
+void Reconciler::block(route::PrefixSet sources) {
+    const std::lock_guard lock(input_mutex_);
+    inputs_.blocked = std::move(sources);
+    inputs_.note_arrival();
+    input_ready_.notify_one();
+}
+
+void Reconciler::publish_again() {
+    const std::lock_guard lock(input_mutex_);
+    inputs_.again = true;
+    inputs_.note_arrival();
+    input_ready_.notify_one();
+}
+
+void Reconciler::take_over(route::PrefixSet blocked) {
+    blocked_ = blocked.empty() ? nullptr : std::make_shared<const route::PrefixSet>(std::move(blocked));
 }
 
 std::optional<std::chrono::steady_clock::time_point> Reconciler::waiting_since() const {
@@ -204,7 +230,11 @@ void Reconciler::process(Inputs inputs) {
         if (drained) {
             issue(keeper_.wake(state_.compiler.ids(), flows_.flows_of, now));
         }
-        if (publication || inputs.forwarding || drained) {
+        const bool blocks = inputs.blocked.has_value();
+        if (blocks) {
+            take_over(std::move(*inputs.blocked));
+        }
+        if (publication || inputs.forwarding || drained || blocks || inputs.again) {
             next = snapshot();
         }
     }
@@ -413,6 +443,7 @@ std::unique_ptr<config::Snapshot> Reconciler::snapshot() const {
     next->rejects_closed_vip_ports = state_.environment.rejects_closed_vip_ports;
     next->flow_orders = orders_;
     next->idle_limits = idle_limits_;
+    next->blocked_sources = blocked_;
     return next;
 }
 

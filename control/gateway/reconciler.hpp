@@ -96,6 +96,10 @@ class Reconciler {
     void mirrored(std::shared_ptr<const drivers::MirroredState> state, bool forwarding);
     // What probes found anew, by service port; null: nothing is known any more. Any thread.
     void probed(std::vector<std::pair<model::ServiceKey, SharedHealth>> results);
+    // Whose packets are dropped from now on; empty: nobody's. Any thread, also before begin().
+    void block(route::PrefixSet sources);
+    // Publishes once more what is in force: who is asked before a publication has something else to say. Any thread.
+    void publish_again();
     // Since when the oldest input waits that is not in every worker yet: HC-006. Any thread.
     [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> waiting_since() const;
     // Called on the reconciler's thread after each publication of something compiled; null: nobody. Any thread.
@@ -119,6 +123,8 @@ class Reconciler {
         std::shared_ptr<const drivers::MirroredState> mirror;
         bool forwarding = false;
         std::vector<std::pair<model::ServiceKey, SharedHealth>> health;
+        std::optional<route::PrefixSet> blocked;
+        bool again = false;
         std::optional<std::chrono::steady_clock::time_point> since;  // the first of them came
         void note_arrival();
         bool clock = false;
@@ -141,6 +147,7 @@ class Reconciler {
     void recompile(std::span<const model::ServiceKey> touched);
     void follow_idle_limits();
     void follow_pod_cidrs();
+    void take_over(route::PrefixSet blocked);
     void issue(std::vector<conn::FlowOrder> orders);
     std::unique_ptr<config::Snapshot> snapshot() const;
     void answer(std::vector<Answer>& answers);
@@ -155,7 +162,8 @@ class Reconciler {
     std::shared_ptr<const nat::SnatConfig> snat_ = std::make_shared<nat::SnatConfig>();
 
     std::shared_ptr<const lb::ClusterClients> cluster_clients_ = std::make_shared<lb::ClusterClients>();
-    std::vector<Prefix> pod_cidrs_;  // as in cluster_clients_
+    std::vector<Prefix> pod_cidrs_;                    // as in cluster_clients_
+    std::shared_ptr<const route::PrefixSet> blocked_;  // null: nobody's
     std::shared_ptr<const conn::IdleLimits> idle_limits_ = std::make_shared<conn::IdleLimits>();
     std::shared_ptr<const conn::FlowOrders> orders_ = std::make_shared<conn::FlowOrders>();  // not all done when last looked at
     FlowKeeper keeper_;

@@ -119,4 +119,11 @@ bool SourceFilter::allows(const IpAddr& client) const noexcept {
     return is_listed != deny_;
 }
 
+std::span<const Prefix> SourceFilter::denied(IpFamily family) const noexcept {
+    if (!restricted_ || !deny_) {
+        return {};
+    }
+    return family == IpFamily::V4 ? v4_ : v6_;
+}
+
 }  // namespace penstock::lb

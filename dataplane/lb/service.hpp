@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -101,6 +102,9 @@ class SourceFilter {
     // An empty list allows everyone only where `restricted` is false. `deny` turns the list round: those who may not (ANN-04).
     SourceFilter(bool restricted, std::vector<Prefix> listed, bool deny = false);
     [[nodiscard]] bool allows(const IpAddr& client) const noexcept;
+    // Those who may not, where that is what the list says; disjoint, sorted. Of a list of those who may it is empty: all others are no few
+    // prefixes. Control threads.
+    [[nodiscard]] std::span<const Prefix> denied(IpFamily family) const noexcept;
 
  private:
     bool restricted_ = false;

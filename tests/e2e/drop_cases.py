@@ -1,4 +1,5 @@
 """What is dropped is dropped by name: each case sends what deserves one reason and looks for exactly that one."""
+import os
 import socket
 import struct
 
@@ -111,3 +112,34 @@ def a_backend_without_a_route_is_named(lab):
     expect_one_drop(lab, "no_route", lambda: udp_datagram(lab, VIP, 5353))
     check("no_route" in lab.gateway.ctl("explain", "--proto", "udp", "--src", f"{net.CLIENT}:4000", "--dst", f"{VIP}:5353").stdout,
           "explain does not name the reason")
+
+
+def _log_says(lab, words):
+    with open(lab.run.file("penstockd.log")) as log:
+        return words in log.read()
+
+
+@case(driver=("af_packet", "af_xdp"))
+def a_blocked_source_is_named_and_the_list_is_followed(lab):
+    blocklist = lab.run.file("blocklist")
+
+    def block(text):
+        with open(blocklist + ".new", "w") as file:
+            file.write(text)
+        os.rename(blocklist + ".new", blocklist)
+
+    block("# nobody yet\n")
+    lab.gateway.more_options = ["--blocklist", blocklist]
+    lab.start(*udp_service())
+    until("the service echoes", lambda: _echoes(lab))
+    block(f"198.51.100.0/24\n{net.CLIENT}   # the client\n")
+    until("the client is blocked", lambda: not _echoes(lab))
+    expect_one_drop(lab, "source_blocked", lambda: udp_datagram(lab, VIP, 5353))
+    expect_one_drop(lab, "source_blocked", lambda: udp_datagram(lab, net.UPLINK, 9))  # the host's own address
+    check("source_blocked" in lab.gateway.ctl("explain", "--proto", "udp", "--src", f"{net.CLIENT}:4000", "--dst", f"{VIP}:5353").stdout,
+          "explain does not name the reason")
+    block(f"{net.UPLINK}/32\n")  # the gateway's own address: refused, and the last good list stays
+    until("the log names the line", lambda: _log_says(lab, "line 1: "))
+    expect_one_drop(lab, "source_blocked", lambda: udp_datagram(lab, VIP, 5353))
+    block("")
+    until("the client is let in again", lambda: _echoes(lab))

@@ -63,6 +63,19 @@ TEST(Options, HealthIsToldByDefaultOnNodesOnly_HC006) {
     EXPECT_EQ(parse({"--sync-limit", "5"})->sync_limit, std::chrono::seconds(5));
 }
 
+TEST(Options, BlocklistAndRulesAreRead) {
+    const auto usual = parse({});
+    EXPECT_EQ(usual->blocklist, "");
+    EXPECT_EQ(usual->flow_rules, 256U);
+    EXPECT_FALSE(usual->vip_isolate || usual->vip_mark);
+    const auto all = parse({"--blocklist", "/etc/penstock/blocklist", "--flow-rules", "32", "--vip-isolate", "on", "--vip-mark", "on"});
+    ASSERT_TRUE(all) << all.error().what;
+    EXPECT_EQ(all->blocklist, "/etc/penstock/blocklist");
+    EXPECT_EQ(all->flow_rules, 32U);
+    EXPECT_TRUE(all->vip_isolate && all->vip_mark);
+    EXPECT_EQ(parse({"--flow-rules", "0"})->flow_rules, 0U);
+}
+
 TEST(Options, EveryOptionIsRead) {
     const auto options = parse({"--port",
                                 "device=0000:03:00.0;twin=pen1;",
@@ -191,6 +204,10 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--burst", "65"}, "--burst: \"65\""},
         {{"--burst", "3"}, "--burst: \"3\""},
         {{"--idle", "deeply"}, "--idle: \"deeply\""},
+        {{"--blocklist", "list"}, "--blocklist: \"list\" is not the absolute path of a file"},
+        {{"--flow-rules", "many"}, "--flow-rules: \"many\" is not in 0-65536"},
+        {{"--vip-isolate", "yes"}, "--vip-isolate: \"yes\" is neither on nor off"},
+        {{"--vip-mark", "on", "--flow-rules", "0"}, "--vip-mark: means nothing with --flow-rules 0"},
         {{"--mode", "cluster"}, "--mode: \"cluster\" is neither node nor external"},
         {{"--mode", "node"}, "--node-name: is needed with --mode node"},
         {{"--node-name", "n"}, "--node-name: means nothing without --mode node"},
@@ -276,38 +293,18 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
     EXPECT_EQ(Options::parse({"--version"})->action, Options::Action::Version);
     std::ostringstream out;
     Options::print_help(out);
-    for (const char* option : {"--port",
-                               "--workers",
-                               "--worker-cores",
-                               "--main-core",
-                               "--memory-mb",
-                               "--no-huge",
-                               "--connections",
-                               "--gateway-name",
-                               "--mode",
-                               "--node-name",
-                               "--label",
-                               "--listen",
-                               "--socket-group",
-                               "--tls-cert",
-                               "--tls-key",
-                               "--tls-client-ca",
-                               "--tls-admin-names",
-                               "--metrics-listen",
-                               "--state-file",
-                               "--snat-address",
-                               "--snat-ports",
-                               "--log-format",
-                               "--log-level",
-                               "--config",
-                               "--version",
-                               "--burst",
-                               "--affinity-entries",
-                               "--healthz",
-                               "--sync-limit",
-                               "--vip-presence",
-                               "--withdraw-empty",
-                               "--idle",
+    for (const char* option : {"--port",           "--workers",         "--worker-cores",
+                               "--main-core",      "--memory-mb",       "--no-huge",
+                               "--connections",    "--gateway-name",    "--mode",
+                               "--node-name",      "--label",           "--listen",
+                               "--socket-group",   "--tls-cert",        "--tls-key",
+                               "--tls-client-ca",  "--tls-admin-names", "--metrics-listen",
+                               "--state-file",     "--snat-address",    "--snat-ports",
+                               "--log-format",     "--log-level",       "--config",
+                               "--version",        "--burst",           "--affinity-entries",
+                               "--healthz",        "--sync-limit",      "--vip-presence",
+                               "--withdraw-empty", "--blocklist",       "--flow-rules",
+                               "--vip-isolate",    "--vip-mark",        "--idle",
                                "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }

@@ -111,6 +111,21 @@ model::Service web(const std::string& endpoint = "10.0.0.1") {
     return service("web", {external("192.0.2.80", 80)}, {endpoint});
 }
 
+TEST(Reconciler, PublishesWhatIsBlockedAndWhatElseIsAskedFor) {
+    Bench bench;
+    EXPECT_EQ(bench.initial->blocked_sources, nullptr);
+    bench.reconciler.block(route::PrefixSet({net("198.51.100.0/24")}));
+    bench.wait_for_publications(1);
+    ASSERT_NE(bench.published[0].blocked_sources, nullptr);
+    EXPECT_TRUE(bench.published[0].blocked_sources->contains(ip("198.51.100.7")));
+    bench.reconciler.publish_again();
+    bench.wait_for_publications(2);
+    EXPECT_EQ(bench.published[1].blocked_sources, bench.published[0].blocked_sources);
+    bench.reconciler.block({});
+    bench.wait_for_publications(3);
+    EXPECT_EQ(bench.published[2].blocked_sources, nullptr) << "no list, no look";
+}
+
 TEST(Reconciler, AFullStateIsPublishedThenAnswered) {
     Bench bench;
     const auto answer = bench.send(Bench::full(1, {web()})).get();

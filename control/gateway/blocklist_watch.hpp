@@ -1,0 +1,45 @@
+// Follows the file of --blocklist: each time it says something new, whoever asked is told. A file that is gone or has a mistake changes
+// nothing: what was blocked stays blocked, and the log says why, once for each mistake. A thread of its own.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control/manifest/watch.hpp"
+#include "dataplane/base/result.hpp"
+#include "dataplane/route/prefix_set.hpp"
+
+namespace penstock::gateway {
+
+struct BlocklistWatchOptions {
+    std::filesystem::path file;
+    route::PrefixSet known;                              // what it said last
+    std::function<std::vector<IpAddr>()> own_addresses;  // the gateway's, now
+    std::function<void(const route::PrefixSet& list)> tell;
+};
+
+class BlocklistWatch {
+ public:
+    // The functions are called from the thread.
+    static Result<std::unique_ptr<BlocklistWatch>> start(BlocklistWatchOptions options);
+    ~BlocklistWatch();
+    BlocklistWatch(const BlocklistWatch&) = delete;
+    BlocklistWatch& operator=(const BlocklistWatch&) = delete;
+
+ private:
+    BlocklistWatch(BlocklistWatchOptions options, manifest::Watch watch, int stop_descriptor);
+    void run();
+    void look();
+
+    BlocklistWatchOptions options_;
+    manifest::Watch watch_;
+    const int stop_descriptor_;
+    std::string mistake_;  // told last; "" where the file was well
+    std::thread thread_;   // last: it uses all of the above
+};
+
+}  // namespace penstock::gateway

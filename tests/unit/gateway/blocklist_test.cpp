@@ -1,0 +1,127 @@
+// The file of --blocklist: what it may say, and how it is followed.
+#include "control/gateway/blocklist.hpp"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "control/gateway/blocklist_watch.hpp"
+#include "control/log/log.hpp"
+#include "tests/support/log_capture.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+const std::vector<IpAddr> kOwn{IpAddr::v4(192, 0, 2, 1), *IpAddr::parse("2001:db8::1")};
+
+TEST(Blocklist, HoldsPrefixesAndAddressesOfItsLines) {
+    const auto list = parse_blocklist("# people\n198.51.100.0/24\n\n\t 203.0.113.9 # a host\r\n2001:db8:bad::/48");
+    ASSERT_TRUE(list) << list.error().what;
+    EXPECT_EQ(*list, (Blocklist{{*Prefix::parse("198.51.100.0/24"), 2},
+                                {*Prefix::parse("203.0.113.9/32"), 4},
+                                {*Prefix::parse("2001:db8:bad::/48"), 5}}));
+    EXPECT_TRUE(parse_blocklist("")->empty());
+    EXPECT_TRUE(parse_blocklist("# nothing\n\n")->empty());
+}
+
+TEST(Blocklist, AMistakeIsNamedWithItsLineAndRule) {
+    const struct {
+        const char* text;
+        const char* what;
+    } rows[] = {
+        {"10.0.0.0/8\n10.1.2.3/8\n", "line 2: \"10.1.2.3/8\" has bits behind its length: 10.0.0.0/8 or 10.1.2.3/32"},
+        {"example.org", "line 1: \"example.org\" is neither a prefix nor an address"},
+        {"10.0.0.0/33", "line 1: \"10.0.0.0/33\" is neither a prefix nor an address"},
+        {"10.0.0.0/8 192.0.2.0/24", "line 1: \"10.0.0.0/8 192.0.2.0/24\" is neither a prefix nor an address"},
+        {"::ffff:10.0.0.1", "line 1: \"::ffff:10.0.0.1\" is neither a prefix nor an address"},
+        {"\x01\n\nx", "line 1: \"?\" is neither a prefix nor an address; line 3: \"x\" is neither a prefix nor an address"},
+    };
+    for (const auto& row : rows) {
+        const auto list = parse_blocklist(row.text);
+        ASSERT_FALSE(list) << row.text;
+        EXPECT_EQ(list.error().what, row.what);
+    }
+    std::string many;
+    for (int i = 0; i < 20; ++i) {
+        many += "x\n";
+    }
+    EXPECT_TRUE(parse_blocklist(many).error().what.ends_with("; and 4 more"));
+}
+
+TEST(Blocklist, NeverHoldsTheGatewaysOwnAddress) {
+    const auto list = parse_blocklist("198.51.100.0/24\n192.0.2.0/24\n::/0\n");
+    ASSERT_TRUE(list);
+    const auto set = admit_blocklist(*list, kOwn);
+    ASSERT_FALSE(set);
+    EXPECT_EQ(set.error().what,
+              "line 2: 192.0.2.0/24 holds the gateway's own address 192.0.2.1; line 3: ::/0 holds the gateway's own address 2001:db8::1");
+    EXPECT_TRUE(admit_blocklist(*list, {}));
+}
+
+class BlocklistFile : public testing::Test {
+ protected:
+    void write(const std::string& text) {
+        // Renamed over, as editors and ConfigMap volumes do: the file is never half a one.
+        const auto fresh = folder.path() / "fresh";
+        std::ofstream(fresh) << text;
+        std::filesystem::rename(fresh, file);
+    }
+    std::unique_ptr<BlocklistWatch> follow(route::PrefixSet known) {
+        auto watch = BlocklistWatch::start({.file = file,
+                                            .known = std::move(known),
+                                            .own_addresses = [] { return kOwn; },
+                                            .tell =
+                                                [this](const route::PrefixSet& list) {
+                                                    const std::lock_guard lock(mutex);
+                                                    told.emplace_back(list.prefixes().begin(), list.prefixes().end());
+                                                    changed.notify_all();
+                                                }});
+        EXPECT_TRUE(watch) << watch.error().what;
+        return std::move(*watch);
+    }
+    bool wait_for(size_t count) {
+        std::unique_lock lock(mutex);
+        return changed.wait_for(lock, std::chrono::seconds(30), [&] { return told.size() >= count; });
+    }
+
+    test::ScratchFolder folder;
+    const std::filesystem::path file = folder.path() / "blocklist";
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<std::vector<Prefix>> told;
+};
+
+TEST_F(BlocklistFile, IsReadWithItsNameBeforeEachError) {
+    write("198.51.100.0/24\n");
+    EXPECT_TRUE(read_blocklist(file, kOwn));
+    write("nonsense\n");
+    EXPECT_EQ(read_blocklist(file, kOwn).error().what, file.string() + ": line 1: \"nonsense\" is neither a prefix nor an address");
+    EXPECT_EQ(read_blocklist(folder.path() / "none", kOwn).error().code, Errc::NotFound);
+    EXPECT_EQ(read_blocklist(folder.path(), kOwn).error().code, Errc::NotFound);
+}
+
+TEST_F(BlocklistFile, IsFollowedAndABrokenOneLeavesTheLastGoodList) {
+    test::LogCapture log("control");
+    write("198.51.100.0/24\n");
+    auto known = read_blocklist(file, kOwn);
+    ASSERT_TRUE(known);
+    const auto watch = follow(*known);
+    write("203.0.113.0/24\n");
+    ASSERT_TRUE(wait_for(1));
+    write("203.0.113.0/24\n10.0.0.0\n192.0.2.0/30\n");  // the last line is our own network
+    for (int i = 0; i < 3'000 && log.count("192.0.2.0/30 holds") == 0; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    ASSERT_EQ(log.count("sources stay blocked as they were: " + file.string() + ": line 3: 192.0.2.0/30 holds"), 1U);
+    write("10.0.0.0/8\n");
+    ASSERT_TRUE(wait_for(2));
+    EXPECT_EQ(told[0], std::vector{*Prefix::parse("203.0.113.0/24")});
+    EXPECT_EQ(told[1], std::vector{*Prefix::parse("10.0.0.0/8")});
+}
+
+}  // namespace
+}  // namespace penstock::gateway
