@@ -446,7 +446,7 @@ Status Daemon::serve() {
     caretaker_ = std::move(*caretaker);
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
     running_ = std::make_unique<Running>(
-        Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, eal_->memory_description(), started_at_});
+        Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, *flows_, eal_->memory_description(), started_at_});
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     if (!options_.metrics_listen.empty()) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "control/gateway/caretaker.hpp"
+#include "control/gateway/flow_follower.hpp"
 #include "control/gateway/reconciler.hpp"
 #include "control/gateway/stream_target.hpp"
 #include "dataplane/worker/worker_set.hpp"
@@ -22,6 +23,7 @@ struct Running {
     worker::WorkerSet& workers;
     std::span<const std::unique_ptr<drivers::NicPort>> ports;  // by NicPortId
     const drivers::TwinIo& twin_io;
+    const FlowFollower& flows;
     std::string memory;  // Eal::memory_description()
     std::chrono::steady_clock::time_point started_at;
 };

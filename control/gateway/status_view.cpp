@@ -61,6 +61,18 @@ v1::BackendStatus::Health to_proto(Health health) {
     return v1::BackendStatus::HEALTH_UNSPECIFIED;
 }
 
+v1::FlowRule::State to_proto(FlowView::State state) {
+    switch (state) {
+        case FlowView::State::Installed:
+            return v1::FlowRule::STATE_INSTALLED;
+        case FlowView::State::Refused:
+            return v1::FlowRule::STATE_REFUSED;
+        case FlowView::State::NotUsed:
+            return v1::FlowRule::STATE_NOT_USED;
+    }
+    return v1::FlowRule::STATE_UNSPECIFIED;
+}
+
 // Everything about service ports that a listing needs, copied out so that the reconciler waits for pointers only.
 struct ServicesNow {
     DesiredServices asked;
@@ -453,6 +465,25 @@ v1::ListNeighboursResponse StatusView::neighbours() const {
         message.set_port(neighbour.port.value);
         const auto idle = inspector.neighbour_idle_ms(neighbour.id);
         message.set_used_ms_ago(idle ? static_cast<int64_t>(*idle) : -1);
+    }
+    return out;
+}
+
+v1::ListFlowsResponse StatusView::flows() const {
+    v1::ListFlowsResponse out;
+    for (const FlowView& view : running_.flows.list()) {
+        v1::FlowRule& message = *out.add_rules();
+        message.set_port(view.port.value);
+        message.set_kind(drivers::to_string(view.kind));
+        message.set_match(view.match);
+        message.set_action(view.action);
+        message.set_state(to_proto(view.state));
+        message.set_reason(view.reason);
+        message.set_counted(view.hits.has_value());
+        if (view.hits) {
+            message.set_packets(view.hits->packets);
+            message.set_bytes(view.hits->bytes);
+        }
     }
     return out;
 }

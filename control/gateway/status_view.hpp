@@ -20,6 +20,7 @@ class StatusView final : public rpc::StatusSource {
     [[nodiscard]] v1::Counters counters() const override;
     [[nodiscard]] v1::ListRoutesResponse routes() const override;
     [[nodiscard]] v1::ListNeighboursResponse neighbours() const override;
+    [[nodiscard]] v1::ListFlowsResponse flows() const override;
 
  private:
     [[nodiscard]] std::string twin_of(NicPortId port) const;

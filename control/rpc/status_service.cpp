@@ -138,4 +138,8 @@ grpc::Status StatusService::ListNeighbours(grpc::ServerContext* context, const v
     return answer(*context, response, [&] { return source_.neighbours(); });
 }
 
+grpc::Status StatusService::ListFlows(grpc::ServerContext* context, const v1::ListFlowsRequest*, v1::ListFlowsResponse* response) {
+    return answer(*context, response, [&] { return source_.flows(); });
+}
+
 }  // namespace penstock::rpc

@@ -33,6 +33,7 @@ class StatusService final : public v1::GatewayStatus::Service {
     grpc::Status ListRoutes(grpc::ServerContext* context, const v1::ListRoutesRequest* request, v1::ListRoutesResponse* response) override;
     grpc::Status ListNeighbours(grpc::ServerContext* context, const v1::ListNeighboursRequest* request,
                                 v1::ListNeighboursResponse* response) override;
+    grpc::Status ListFlows(grpc::ServerContext* context, const v1::ListFlowsRequest* request, v1::ListFlowsResponse* response) override;
 
  private:
     // Runs `ask` where the caller may read.

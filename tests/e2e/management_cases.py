@@ -133,7 +133,7 @@ def node_ports_follow_the_addresses_of_the_twin_NODEPORT002(lab):
 def every_table_is_also_json_and_yaml(lab):
     lab.start(*web())
     lab.answered_by(3)
-    for what in ("services", "backends", "connections", "ports", "workers", "routes", "neighbours"):
+    for what in ("services", "backends", "connections", "flows", "ports", "workers", "routes", "neighbours"):
         rows = lab.gateway.json("get", what)
         check(isinstance(rows, list) and rows, f"get {what}: {rows}")
         for form in ("table", "wide", "yaml"):

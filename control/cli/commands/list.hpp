@@ -11,6 +11,7 @@ namespace penstock::cli {
 [[nodiscard]] Command get_affinity();
 [[nodiscard]] Command get_ports();
 [[nodiscard]] Command get_workers();
+[[nodiscard]] Command get_flows();
 [[nodiscard]] Command get_routes();
 [[nodiscard]] Command get_neighbours();
 [[nodiscard]] Command get_sync();

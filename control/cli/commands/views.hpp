@@ -15,6 +15,7 @@ namespace penstock::cli {
 [[nodiscard]] std::string connections_table(const std::vector<v1::Connection>& connections, bool wide);
 [[nodiscard]] std::string affinity_table(const std::vector<v1::AffinityEntry>& entries);
 [[nodiscard]] std::string ports_table(const v1::ListPortsResponse& ports, bool wide);
+[[nodiscard]] std::string flows_table(const v1::ListFlowsResponse& flows, bool wide);
 [[nodiscard]] std::string workers_table(const v1::ListWorkersResponse& workers, bool wide);
 [[nodiscard]] std::string routes_table(const v1::ListRoutesResponse& routes, bool wide);
 [[nodiscard]] std::string neighbours_table(const v1::ListNeighboursResponse& neighbours, bool wide);

@@ -283,7 +283,7 @@ TEST(CommandLine, CompletionNamesEveryCommandWithItsOptions) {
     const auto& invocation = std::get<Invocation>(read.value());
     ASSERT_FALSE(invocation.command->needs_gateway);
     const std::string script = invocation.command->run(nullptr, invocation.request).value();
-    EXPECT_NE(script.find("\"get\") words=\"affinity backends connections neighbours ports routes services sync workers\""),
+    EXPECT_NE(script.find("\"get\") words=\"affinity backends connections flows neighbours ports routes services sync workers\""),
               std::string::npos)
         << script;
     EXPECT_NE(script.find("\"describe service\") words=\"--gateway --help --interval --namespace --output"), std::string::npos) << script;

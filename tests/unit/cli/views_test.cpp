@@ -180,6 +180,20 @@ TEST(Views, WorkersTable) {
         " 0     1            5    262144     1000          10         11  7.3%  sleep   91.6%      12     77           70           3\n");
 }
 
+TEST(Views, Flows) {
+    const auto flows = from_text<v1::ListFlowsResponse>(
+        R"text(rules { kind: "source-drop" match: "from 198.51.100.0/24" action: "drop" state: STATE_INSTALLED counted: true packets: 7 bytes: 420 }
+        rules { port: 1 kind: "snat-to-queue" match: "to 10.0.0.1 tcp port 64-127/128" action: "queue 1" state: STATE_REFUSED reason: "no room" }
+        rules { port: 1 kind: "vip-mark" state: STATE_NOT_USED reason: "not asked for (--vip-mark)" })text");
+    EXPECT_EQ(flows_table(flows, false),
+              "PORT  KIND           MATCH                            ACTION   STATE      PACKETS  REASON\n"
+              "   0  source-drop    from 198.51.100.0/24             drop     installed        7  -\n"
+              "   1  snat-to-queue  to 10.0.0.1 tcp port 64-127/128  queue 1  refused          -  no room\n"
+              "   1  vip-mark       -                                -        not used         -  not asked for (--vip-mark)\n");
+    EXPECT_EQ(flows_table(flows, true).substr(0, flows_table(flows, true).find('\n')),
+              "PORT  KIND           MATCH                            ACTION   STATE      PACKETS  BYTES  REASON");
+}
+
 TEST(Views, RoutesAndNeighbours) {
     EXPECT_EQ(routes_table(from_text<v1::ListRoutesResponse>(
                                R"(routes { destination: "0.0.0.0/0" gateway: "10.80.1.254" twin: "uplink0" metric: 100 }

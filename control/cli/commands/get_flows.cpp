@@ -1,0 +1,58 @@
+#include "control/cli/commands/list.hpp"
+#include "control/cli/commands/views.hpp"
+#include "control/cli/table.hpp"
+
+namespace penstock::cli {
+namespace {
+
+Result<std::string> run(Gateway* gateway, const Request& request) {
+    const auto flows = gateway->flows();
+    if (!flows) {
+        return std::unexpected(flows.error());
+    }
+    return request.is_structured() ? structured(json_list(flows->rules()), request.format) : flows_table(*flows, request.is_wide());
+}
+
+std::string state_text(v1::FlowRule::State state) {
+    switch (state) {
+        case v1::FlowRule::STATE_INSTALLED:
+            return "installed";
+        case v1::FlowRule::STATE_REFUSED:
+            return "refused";
+        case v1::FlowRule::STATE_NOT_USED:
+            return "not used";
+        default:
+            return "unknown";
+    }
+}
+
+}  // namespace
+
+std::string flows_table(const v1::ListFlowsResponse& flows, bool wide) {
+    std::vector<Table::Column> columns{{"PORT", true}, {"KIND"}, {"MATCH"}, {"ACTION"}, {"STATE"}, {"PACKETS", true}};
+    if (wide) {
+        columns.push_back({"BYTES", true});
+    }
+    columns.push_back({"REASON"});
+    Table table(std::move(columns));
+    for (const v1::FlowRule& rule : flows.rules()) {
+        const auto counted = [&](uint64_t count) { return rule.counted() ? std::to_string(count) : std::string(); };
+        std::vector<std::string> cells{std::to_string(rule.port()), rule.kind(), rule.match(), rule.action(), state_text(rule.state()),
+                                       counted(rule.packets())};
+        if (wide) {
+            cells.push_back(counted(rule.bytes()));
+        }
+        cells.push_back(rule.reason());
+        table.add(std::move(cells));
+    }
+    return table.text();
+}
+
+Command get_flows() {
+    return {.words = {"get", "flows"},
+            .options = {"output", "watch", "interval"},
+            .summary = "rules in the NICs: asked, granted, refused and why, with hits",
+            .run = run};
+}
+
+}  // namespace penstock::cli
