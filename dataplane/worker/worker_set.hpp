@@ -36,7 +36,7 @@ struct PortPlan {
     MacAddr mac;
     std::optional<nat::ReplyHash> reply_hash = {};  // how its RSS chooses a worker; empty: that cannot be foretold
     bool snat_blocks_on_queue = false;  // rte_flow rules lead each block of SNAT ports to its owner's queue (pipeline::PortPromises)
-    bool rx_interrupts = false;                     // its receive queues can wake a sleeping worker (IdleMode::Adaptive)
+    bool rx_interrupts = false;         // its receive queues can wake a sleeping worker (IdleMode::Adaptive)
 };
 
 struct WorkerSetOptions {
