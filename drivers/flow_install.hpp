@@ -67,6 +67,9 @@ class PortFlows {
     // Destroys all, also after a part of them failed: the rest are destroyed all the same. The first error.
     Status clear();
 
+    // The device is gone, and its rules with it: nothing is asked of the driver any more.
+    void forget() noexcept { installed_.clear(); }
+
     // The port was isolated before it was started: from now on isolation is one of its rules.
     void note_isolated() { installed_.emplace(FlowRule::isolation(), Installed{}); }
 

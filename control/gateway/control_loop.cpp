@@ -52,7 +52,7 @@ int StopSignals::take() noexcept {
 
 int ControlLoop::run() {
     auto next_housekeeping = Clock::now();
-    PortFollower followed(workers, ports, twins);
+    PortFollower followed(workers, flows, ports, twins);
     for (;;) {
         twin_io.poll_once(kSleepMaxMs);
         if (const int signal = signals.take(); signal != 0) {

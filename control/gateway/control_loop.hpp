@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "control/gateway/flow_follower.hpp"
 #include "control/gateway/reconciler.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/worker/worker_set.hpp"
@@ -39,6 +40,7 @@ struct ControlLoop {
     drivers::NetlinkMirror& mirror;
     worker::WorkerSet& workers;
     Reconciler& reconciler;
+    FlowFollower& flows;
     std::span<const std::unique_ptr<drivers::NicPort>> ports;
     std::span<const std::unique_ptr<drivers::TapTwin>> twins;  // by NicPortId, as `ports`
     StopSignals& signals;

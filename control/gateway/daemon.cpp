@@ -490,7 +490,7 @@ Status Daemon::serve() {
 }
 
 void Daemon::run() {
-    ControlLoop loop{*twin_io_, *mirror_, *workers_, *reconciler_, ports_, twins_, *signals_};
+    ControlLoop loop{*twin_io_, *mirror_, *workers_, *reconciler_, *flows_, ports_, twins_, *signals_};
     const int signal = loop.run();
     log::get("control").info("stopping on {}", sigabbrev_np(signal));
 }

@@ -88,28 +88,19 @@ void FlowFollower::before_publish(config::Snapshot& next) {
     changed_.notify_one();
 }
 
-void FlowFollower::before_port_stop(NicPortId port) {
+void FlowFollower::port_is_gone(NicPortId port) {
     const std::lock_guard lock(mutex_);
     for (PortState& state : ports_) {
         if (state.port.facts.id == port) {
-            state.port.flows->before_port_stop();
+            state.is_gone = true;
+            state.port.flows->forget();
+            state.plan = {};
+            state.wanted.clear();
+            state.to_remove.clear();
+            state.to_add.clear();
+            state.refused.clear();
         }
     }
-}
-
-void FlowFollower::after_port_start(NicPortId port) {
-    const std::lock_guard lock(mutex_);
-    for (PortState& state : ports_) {
-        if (state.port.facts.id != port) {
-            continue;
-        }
-        state.refused.clear();
-        if (const auto made = state.port.flows->after_port_start(); !made) {
-            log::get("drivers").warn("{}: not all rules could be made again: {}", port_text(state.port.facts), made.error().what);
-        }
-    }
-    is_stale_ = true;
-    changed_.notify_one();
 }
 
 std::vector<FlowView> FlowFollower::list() const {
@@ -210,6 +201,9 @@ void FlowFollower::replan() {
     const std::lock_guard lock(mutex_);
     for (size_t i = 0; i < ports_.size(); ++i) {
         PortState& state = ports_[i];
+        if (state.is_gone) {
+            continue;
+        }
         state.plan = std::move(plans[i]);
         state.wanted = {state.plan.rules.begin(), state.plan.rules.end()};
         std::erase_if(state.refused, [&](const auto& entry) { return !state.wanted.contains(entry.first); });

@@ -6,7 +6,7 @@
 // Removing a drop is the one thing that cannot wait: a Service may need the packets as soon as it is published. It happens on the
 // reconciler's thread, and there are never more of them than a port's budget. All else is the thread's, which holds the lock for one call
 // of the driver at a time, so that the reconciler waits for one rule at most. What the driver refuses is remembered and not tried again
-// until a rule of that port has gone (there may be room then) or the port was restarted.
+// until a rule of that port has gone (there may be room then).
 #pragma once
 
 #include <condition_variable>
@@ -57,9 +57,8 @@ class FlowFollower {
     // Called on the follower's thread when marks mean something else than the newest snapshot says. Before start().
     void set_marks_listener(std::function<void()> listener) { marks_listener_ = std::move(listener); }
 
-    // Around a stop of the port, by whoever stops it.
-    void before_port_stop(NicPortId port);
-    void after_port_start(NicPortId port);
+    // Its device has gone away, and is about to be closed: nothing is asked of the driver from now on. Any thread.
+    void port_is_gone(NicPortId port);
 
     // Any thread. Asks the NIC for hits.
     [[nodiscard]] std::vector<FlowView> list() const;
@@ -76,6 +75,7 @@ class FlowFollower {
         // What is left of the difference. It may have been overtaken: each is looked at again before it is done.
         std::deque<drivers::FlowRule> to_remove, to_add;
         std::map<drivers::FlowRule, std::string> refused;  // and what the driver said
+        bool is_gone = false;
     };
 
     void run();

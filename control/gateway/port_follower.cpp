@@ -11,7 +11,8 @@ constexpr auto kPortLook = std::chrono::milliseconds(100);
 
 }  // namespace
 
-PortFollower::PortFollower(worker::WorkerSet& workers, Ports ports, Twins twins) : workers_(workers), ports_(ports), twins_(twins) {
+PortFollower::PortFollower(worker::WorkerSet& workers, FlowFollower& flows, Ports ports, Twins twins)
+    : workers_(workers), flows_(flows), ports_(ports), twins_(twins) {
     for (const auto& port : ports) {
         links_.emplace_back(port->link_up());
     }
@@ -40,7 +41,7 @@ void PortFollower::follow(LinkReport::Time now) {
     }
 }
 
-// Workers first, then Linux, then the device: nobody is left who would touch it when it is closed.
+// Workers first, then Linux, the rules in it, and the device: nobody is left who would touch it when it is closed.
 void PortFollower::give_up(size_t port) {
     const auto& facts = ports_[port]->facts();
     log::get("drivers").error(
@@ -48,6 +49,7 @@ void PortFollower::give_up(size_t port) {
         port, facts.name);
     workers_.detach(facts.id);
     twins_[port]->set_down();
+    flows_.port_is_gone(facts.id);
     ports_[port]->remove();
 }
 

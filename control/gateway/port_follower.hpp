@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "control/gateway/flow_follower.hpp"
 #include "control/gateway/link_report.hpp"
 #include "dataplane/worker/worker_set.hpp"
 #include "drivers/nic_port.hpp"
@@ -20,7 +21,7 @@ class PortFollower {
     using Twins = std::span<const std::unique_ptr<drivers::TapTwin>>;
 
     // All outlive it. `twins` by NicPortId, as `ports`.
-    PortFollower(worker::WorkerSet& workers, Ports ports, Twins twins);
+    PortFollower(worker::WorkerSet& workers, FlowFollower& flows, Ports ports, Twins twins);
 
     // In each round of the main loop: acts at once on what a PMD told, and looks itself ten times a second.
     void follow(LinkReport::Time now);
@@ -29,6 +30,7 @@ class PortFollower {
     void give_up(size_t port);
 
     worker::WorkerSet& workers_;
+    FlowFollower& flows_;
     const Ports ports_;
     const Twins twins_;
     std::vector<LinkReport> links_;

@@ -156,15 +156,16 @@ TEST_F(Follows, KindsThatAreNotUsedSayWhy) {
     EXPECT_EQ(reasons[FlowKind::VipMark], "not asked for (--vip-mark)");
 }
 
-TEST_F(Follows, RulesComeBackAfterThePortWasRestarted) {
+TEST_F(Follows, NothingIsAskedOfAPortThatIsGone) {
     publish(flow_config({}, {}, {"10.0.0.0/8", "198.51.100.0/24"}));
     settle();
-    follower.before_port_stop(NicPortId{0});
-    EXPECT_TRUE(fake.live.empty());
-    follower.after_port_start(NicPortId{0});
-    EXPECT_EQ(fake.live.size(), 2U);
+    const auto before = fake.log;
+    follower.port_is_gone(NicPortId{0});
+    publish(flow_config({}, {}, {"203.0.113.0/24"}));
     settle();
-    EXPECT_EQ(fake.live.size(), 2U);
+    follower.stop();
+    EXPECT_EQ(fake.log, before);
+    EXPECT_TRUE(follower.list().empty());
 }
 
 TEST_F(Follows, NothingIsLeftAtTheEndAlsoHalfWay) {
@@ -309,8 +310,6 @@ TEST(FlowFollower, AnyHistoryEndsInTheNewestPlan) {
         }
     }
     fails = false;
-    follower.before_port_stop(NicPortId{0});
-    follower.after_port_start(NicPortId{0});
     publish_to(follower, flow_config({}, {}, {"172.16.0.0/12"}));
     while (follower.work()) {
     }
