@@ -154,7 +154,7 @@ Status NicPort::ask_capabilities() {
     interrupts_ = wish_interrupts(facts_.driver, options_.rx_interrupts, (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0,
                                   (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0);
     // A PCI device tells of its removal itself; its Linux interface, where it has one, may move to another namespace without harm.
-    events_ = PortEvents::listen(facts_.dpdk_port, device_.is_pci ? 0 : info.if_index);
+    events_ = PortEvents::listen(facts_.dpdk_port, facts_.name, device_.is_pci ? 0 : info.if_index);
     capabilities_ = Capabilities{
         .driver = facts_.driver,
         .rx_queues_max = info.max_rx_queues,

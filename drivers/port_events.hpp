@@ -5,14 +5,16 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 
 namespace penstock::drivers {
 
 class PortEvents {
  public:
-    // Listens to the device's events. `ifindex`: of the Linux interface that it works on, whose disappearance many PMDs do not notice; 0:
-    // it has none, or keeps track by itself.
-    static std::unique_ptr<PortEvents> listen(uint16_t dpdk_port, unsigned ifindex);
+    // Listens to the device's events. `device`: its name for DPDK. `ifindex`: of the Linux interface that it works on, whose disappearance
+    // many PMDs do not notice; 0: it has none, or keeps track by itself.
+    static std::unique_ptr<PortEvents> listen(uint16_t dpdk_port, std::string device, unsigned ifindex);
     ~PortEvents();  // nobody calls back any more
     PortEvents(const PortEvents&) = delete;
     PortEvents& operator=(const PortEvents&) = delete;
@@ -25,8 +27,10 @@ class PortEvents {
     [[nodiscard]] bool is_gone() const noexcept;
 
  private:
-    PortEvents(uint16_t dpdk_port, unsigned ifindex) noexcept : dpdk_port_(dpdk_port), ifindex_(ifindex) {}
+    PortEvents(uint16_t dpdk_port, std::string device, unsigned ifindex) noexcept
+        : dpdk_port_(dpdk_port), device_(std::move(device)), ifindex_(ifindex) {}
     const uint16_t dpdk_port_;
+    const std::string device_;
     const unsigned ifindex_;
     std::atomic<bool> link_changed_{false};
     std::atomic<bool> gone_{false};
