@@ -3,7 +3,7 @@
 //
 //   by computing   our own hash foretells the same queue of each of them. Always possible; it proves us, and takes the device's word.
 //   by loopback    they are sent through the port itself with its transmit side led back to its receive side, and the queue that they come
-//                  out of is compared. It proves the device, where the device can do that (PmdProfile::loopback).
+//                  out of is compared. It proves the device, where the device can do that (PmdProfile::loops_back).
 //
 // What neither can see, workers count while traffic flows: a reply that arrives at a worker who does not own it, although the hash foretold
 // so, is handed over and counted (replies_misplaced).
