@@ -53,6 +53,11 @@ std::unique_ptr<config::Snapshot> snapshot_of(VirtualGateway& gateway, const std
     return std::make_unique<config::Snapshot>(gateway.snapshot());
 }
 
+// Of each port.
+struct Queues {
+    uint16_t up = 0, cluster = 0;  // 0: one for each worker
+};
+
 class Workers : public testing::TestWithParam<uint32_t> {
  protected:
     void SetUp() override {
@@ -63,21 +68,22 @@ class Workers : public testing::TestWithParam<uint32_t> {
         ASSERT_TRUE(start_eal());
     }
 
-    void start(uint32_t workers, uint16_t tx_queues_of_cluster = 0, worker::IdleMode idle = worker::IdleMode::Poll) {
+    void start(uint32_t workers, uint16_t tx_queues_of_cluster = 0, worker::IdleMode idle = worker::IdleMode::Poll, Queues wanted = {}) {
+        const auto granted = [&](uint16_t queues) { return queues == 0 ? static_cast<uint16_t>(workers) : queues; };
+        queues_ = {granted(wanted.up), granted(wanted.cluster)};
         static int run = 0;
         const std::string suffix = std::to_string(run++);
-        up_ = std::make_unique<RingPort>("up" + suffix, static_cast<uint16_t>(workers), pool());
-        cluster_ = std::make_unique<RingPort>("cl" + suffix, static_cast<uint16_t>(workers), pool());
+        up_ = std::make_unique<RingPort>("up" + suffix, queues_.up, pool());
+        cluster_ = std::make_unique<RingPort>("cl" + suffix, queues_.cluster, pool());
         worker::WorkerSetOptions options;
         options.connections_per_worker = 16'384;
         for (uint32_t w = 0; w < workers; ++w) {
             options.lcores.push_back(w + 1);
             options.cpus.push_back(worker_cpu());
         }
-        const auto queues = static_cast<uint16_t>(workers);
-        options.ports = {{kUp, up_->dpdk_port(), queues, queues, false, false, kUpMac},
-                         {kCluster, cluster_->dpdk_port(), queues, tx_queues_of_cluster == 0 ? queues : tx_queues_of_cluster, false, false,
-                          kClusterMac}};
+        options.ports = {{kUp, up_->dpdk_port(), queues_.up, queues_.up, false, false, kUpMac},
+                         {kCluster, cluster_->dpdk_port(), queues_.cluster,
+                          tx_queues_of_cluster == 0 ? queues_.cluster : tx_queues_of_cluster, false, false, kClusterMac}};
         for (worker::PortPlan& port : options.ports) {
             port.reply_hash = hash_;
             port.flow_stays_on_queue = hash_.has_value();
@@ -126,6 +132,7 @@ class Workers : public testing::TestWithParam<uint32_t> {
     }
 
     std::optional<nat::ReplyHash> hash_;  // of both ports
+    Queues queues_;
     TestService web_{.frontends = {{kVip, 80}}, .backends = {11, 12, 13}};
     VirtualGateway gateway_;
     std::unique_ptr<RingPort> up_, cluster_;
@@ -166,6 +173,32 @@ TEST_P(Workers, ForwardBothWaysWhateverTheQueue_NAT001) {
         return true;
     });
     EXPECT_EQ(listed, 200u);
+}
+
+// Each port has the queues that its device grants: an uplink with one and a cluster side with one for each worker, and the other way round.
+// A worker without a queue of its own gets its part of the flows all the same.
+TEST_P(Workers, ForwardBetweenPortsOfUnequalQueues_NAT001) {
+    for (const Queues wanted : {Queues{.up = 1}, Queues{.cluster = 1}}) {
+        start(GetParam(), 0, worker::IdleMode::Poll, wanted);
+        Prng random;
+        for (L4Port port = 1000; port < 1100; ++port) {
+            up_->put(from_client(port).build(), static_cast<uint16_t>(random.below(queues_.up)));
+            const std::vector<uint8_t> syn = cluster_->take_frame();
+            ASSERT_FALSE(syn.empty()) << port;
+            cluster_->put(reply_to(key_of(syn)), static_cast<uint16_t>(random.below(queues_.cluster)));
+            const std::vector<uint8_t> answer = up_->take_frame();
+            ASSERT_FALSE(answer.empty()) << port;
+            EXPECT_EQ(key_of(answer), (packet::FlowKey{kVip, kClient, 80, port, Protocol::Tcp, {}}));
+        }
+        uint64_t connections = 0;
+        for (uint8_t w = 0; w < GetParam(); ++w) {
+            const uint64_t own = workers_->inspect().worker({w}).connections;
+            EXPECT_GT(own, 0u) << int{w};
+            connections += own;
+        }
+        EXPECT_EQ(connections, 100u);
+        workers_.reset();
+    }
 }
 
 // With predictable RSS nothing crosses a ring; where the NIC does not do what it told, all arrives, and the port's counters say so.
