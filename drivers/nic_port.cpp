@@ -281,6 +281,7 @@ Status NicPort::configure_device(bool loopback) {
 }
 
 Status NicPort::set_up_queues() {
+    const XdpSockets before = count_xdp_sockets();
     const auto socket = static_cast<unsigned>(facts_.socket);
     for (uint16_t queue = 0; queue < facts_.rx_queues; ++queue) {
         if (const int result = rte_eth_rx_queue_setup(facts_.dpdk_port, queue, facts_.rx_descriptors, socket, nullptr, pool_);
@@ -293,6 +294,7 @@ Status NicPort::set_up_queues() {
             return refused(facts_.name, "transmit queue", result);
         }
     }
+    note_xdp_mode(before);
     return {};
 }
 

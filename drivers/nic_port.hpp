@@ -29,6 +29,7 @@
 #include "drivers/rss.hpp"
 #include "drivers/self_check.hpp"
 #include "drivers/steering_plan.hpp"
+#include "drivers/xdp_sockets.hpp"
 
 struct rte_eth_conf;
 struct rte_mempool;
@@ -124,6 +125,7 @@ class NicPort {
     void note_queues(const char* name, unsigned asked, unsigned granted);
     Status configure_device(bool loopback);
     Status set_up_queues();
+    void note_xdp_mode(const XdpSockets& before);
     int configure_with_interrupts(rte_eth_conf& config);
     Status start_device();
     int start_with_interrupts();

@@ -28,6 +28,25 @@ int NicPort::configure_with_interrupts(rte_eth_conf& config) {
     return result;
 }
 
+// net_af_xdp opens its sockets when receive queues are set up.
+void NicPort::note_xdp_mode(const XdpSockets& before) {
+    const XdpSockets now = count_xdp_sockets();
+    if (now.all <= before.all) {
+        return;  // another driver
+    }
+    const size_t sockets = now.all - before.all, zero_copy = now.zero_copy - before.zero_copy;
+    const std::string* const forced = device_.argument("force_copy");
+    const bool asks_copy = forced != nullptr && *forced != "0";
+    const bool as_asked = asks_copy || zero_copy == sockets;
+    note_setting(facts_.settings,
+                 {.name = "af-xdp-mode",
+                  .asked = asks_copy ? "copy" : "zero-copy",
+                  .granted = zero_copy == sockets ? "zero-copy"
+                             : zero_copy == 0     ? "copy"
+                                              : "zero-copy by " + std::to_string(zero_copy) + " of " + std::to_string(sockets) + " queues",
+                  .reason = as_asked ? "" : "the kernel driver of " + facts_.interface + " shares no buffers with AF_XDP sockets there"});
+}
+
 int NicPort::start_with_interrupts() {
     int result = rte_eth_dev_start(facts_.dpdk_port);
     if (result != 0 && interrupts_.rx_queues) {

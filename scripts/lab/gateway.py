@@ -36,6 +36,7 @@ class Gateway:
         self.state_file = run.file("last-good.pb" if place is FIRST else f"{place.files}-last-good.pb")
         self.more_options = []  # of penstockd
         self.port_fields = ""  # that each --port gets besides
+        self.device_arguments = ""  # and each device
         self.more_memory_mb = 0
         self.wrap_sync = []  # words that start penstock-sync: unshare and the like
         self.daemon = self.sync = None
@@ -63,7 +64,8 @@ class Gateway:
                  "--gateway-name", self._place.name, "--node-name", self._place.name, "--memory-mb", str(self.memory_mb),
                  "--main-core", str(cores_allowed()[0]), "--worker-cores", cores]
         for i, (interface, twin, addresses) in enumerate(self._place.ports):
-            words += ["--port", f"device=net_{self._driver}{i},iface={interface};twin={twin};address={addresses}{self.port_fields}"]
+            device = f"net_{self._driver}{i},iface={interface}{self.device_arguments}"
+            words += ["--port", f"device={device};twin={twin};address={addresses}{self.port_fields}"]
         return words + self.more_options
 
     def sync_words(self, manifests):

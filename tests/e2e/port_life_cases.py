@@ -152,3 +152,14 @@ def an_mtu_that_the_port_cannot_take_is_refused_by_name(lab):
         started = lab.network.run("gateway", *words, timeout_s=20)
         equal(started.returncode, code, f"exit code with {driver} {fields}")
         check(reason in started.stderr, f"what it says to {driver} {fields}:\n{started.stderr}")
+
+
+@case(driver=("af_xdp",), force_copy=(False, True))
+def af_xdp_tells_whether_it_copies(lab):
+    asked = "copy" if lab.variant["force_copy"] else "zero-copy"
+    lab.gateway.device_arguments = ",force_copy=1" if lab.variant["force_copy"] else ""
+    lab.start(*web())
+    equal(lab.get().status, 200, "status")
+    mode = next(setting for setting in port_of(lab, "uplink0")["settings"] if setting["name"] == "af-xdp-mode")
+    # A veth shares no buffers.
+    equal((mode["asked"], mode["granted"], bool(mode.get("reason"))), (asked, "copy", asked != "copy"), "what was asked, what is, and why")
