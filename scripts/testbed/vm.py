@@ -18,7 +18,7 @@ from . import vm_image
 
 AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "vm_agent.py")
 SHARE = "/mnt/share"
-BOOT_PATIENCE_S = 90  # ten seconds on two idle cores
+BOOT_PATIENCE_S = 180  # ten seconds on two idle cores, minutes where compilers crowd them
 COVERED = ("/tmp", "/run", "/var/tmp", "/mnt")  # by memory of the guest
 
 

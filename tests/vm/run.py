@@ -20,7 +20,7 @@ from vm_bed import VmLab  # noqa: E402
 
 import card_cases, steering_cases  # noqa: E402,E401,F401
 
-CASE_TIMEOUT_S = 240  # five times what a case takes on two idle cores
+CASE_TIMEOUT_S = 480  # ten times what a case takes on two idle cores
 IMAGE_PATIENCE_S = 300
 
 
