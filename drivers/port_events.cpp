@@ -21,7 +21,8 @@ int note(uint16_t, rte_eth_event_type, void* flag, void*) {
     return 0;
 }
 
-// A card that vfio-pci holds and somebody wants back: the kernel asks, and the bus tells so, not the PMD (drivers/bus/pci/linux/pci_vfio.c, pci_vfio_req_handler).
+// A card that vfio-pci holds and somebody wants back: the kernel asks, and the bus tells so, not the PMD
+// (drivers/bus/pci/linux/pci_vfio.c, pci_vfio_req_handler).
 void note_removal(const char*, rte_dev_event_type event, void* flag) {
     if (event == RTE_DEV_EVENT_REMOVE) {
         static_cast<std::atomic<bool>*>(flag)->store(true, std::memory_order_relaxed);
