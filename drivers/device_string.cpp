@@ -61,7 +61,7 @@ Result<DeviceString> DeviceString::parse(std::string_view text) {
             return fail(Errc::InvalidArgument, shown + "\"" + std::string(pair) + "\" is not NAME=VALUE");
         }
         const std::string key(pair.substr(0, equals));
-        if (device.argument(key) != nullptr && (device.driver != "net_bonding" || key != kBondMember)) {
+        if (device.argument(key) != nullptr && (device.driver != "net_bonding" || (key != kBondMember && key != "member"))) {
             return fail(Errc::InvalidArgument, shown + key + " is given twice");
         }
         device.arguments.emplace_back(key, pair.substr(equals + 1));
@@ -69,6 +69,11 @@ Result<DeviceString> DeviceString::parse(std::string_view text) {
     }
     if (!device.is_pci && pmd_profile(device.driver).needs_interface && device.argument("iface") == nullptr) {
         return fail(Errc::InvalidArgument, shown + device.driver + " needs iface=INTERFACE");
+    }
+    if (device.driver == "net_bonding") {
+        if (auto settled = settle_bond(device); !settled) {
+            return fail(Errc::InvalidArgument, shown + settled.error().what);
+        }
     }
     return device;
 }

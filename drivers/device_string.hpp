@@ -19,8 +19,8 @@ struct DeviceString {
     bool is_pci = false;
     std::vector<std::pair<std::string, std::string>> arguments;  // in the order given
 
-    // InvalidArgument: neither a PCI address nor a vdev name, an argument without a value or twice (but a bond's members), or a vdev that
-    // needs an interface without one.
+    // InvalidArgument: neither a PCI address nor a vdev name, an argument without a value or twice (but a bond's members), a vdev that
+    // needs an interface without one, or a bond that cannot be (bond.hpp).
     static Result<DeviceString> parse(std::string_view text);
 
     [[nodiscard]] const std::string* argument(std::string_view key) const noexcept;

@@ -5,8 +5,8 @@ namespace penstock::drivers {
 namespace {
 
 constexpr Quirk kQuirks[] = {
-    {"LACP (mode=4) wants to send and receive at least every 100 ms, also when there is nothing to send, which workers do not do: use "
-     "another mode",
+    {"LACP (mode=4, 802.3ad) wants to send and receive at least every 100 ms, also when there is nothing to send, which workers do not do: "
+     "refused",
      "doc/guides/prog_guide/link_bonding_poll_mode_drv_lib.rst, Link Aggregation 802.3AD"},
     {"members join when the bond is configured for the first time, and only then it tells what they have in common",
      "drivers/net/bonding/rte_eth_bond_pmd.c, bond_ethdev_configure()"},

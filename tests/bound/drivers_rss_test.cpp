@@ -28,6 +28,7 @@ class StartedPort {
         NicPortOptions options{.device = name_ + (arguments.empty() ? "" : "," + arguments), .twin_name = "up", .addresses = {}};
         options.rx_queues = options.tx_queues = workers;
         options.rss_key = random_rss_key();
+        options.flow_rules = false;  // what RSS alone does
         auto probed = NicPort::probe(NicPortId{0}, options, {});
         if (!probed) {
             error = probed.error().what;
@@ -199,7 +200,7 @@ TEST_F(PortRss, MembersOfABondSpreadAlike) {
         ASSERT_EQ(rte_vdev_init(member, ""), 0);
     }
     {
-        const StartedPort bond("mode=2,slave=net_soft800,slave=net_soft801", 4, "net_bonding");
+        const StartedPort bond("mode=2,member=net_soft800,member=net_soft801", 4, "net_bonding");
         ASSERT_EQ(bond.error, "");
         EXPECT_EQ(bond.facts().driver, "net_bonding");
         EXPECT_EQ(bond.facts().rx_queues, 4);
@@ -217,7 +218,7 @@ TEST_F(PortRss, MembersOfABondSpreadAlike) {
 }
 
 TEST_F(PortRss, ABondNamesWhatDidNotJoin) {
-    const StartedPort bond("mode=1,slave=net_nobody0,slave=net_nobody1", 2, "net_bonding");
+    const StartedPort bond("mode=1,member=net_nobody0,member=net_nobody1", 2, "net_bonding");
     EXPECT_NE(bond.error.find("the bond does not take its members"), std::string::npos) << bond.error;
 }
 

@@ -68,6 +68,14 @@ TEST(DeviceString, RefusesByName) {
         {"net_af_packet0,iface=a,iface=b", "iface is given twice"},
         {"net_bonding0,mode=1,mode=2", "mode is given twice"},
         {"net_ring0,slave=a,slave=b", "slave is given twice"},
+        {"net_bonding0,mode=0,member=net_ring0", "mode: balance-rr (0) is no use to a gateway: it sends a flow's packets by all members"},
+        {"net_bonding0,mode=broadcast,member=net_ring0", "mode: broadcast (3)"},
+        {"net_bonding0,mode=4,member=net_ring0", "mode: 802.3ad (4) is no use to a gateway: its LACP must be served every 100 ms"},
+        {"net_bonding0,mode=balance-tlb,member=net_ring0", "mode: balance-tlb (5)"},
+        {"net_bonding0,mode=6,member=net_ring0", "mode: balance-alb (6)"},
+        {"net_bonding0,mode=7,member=net_ring0", "mode: 7 is neither active-backup (1) nor balance-xor (2)"},
+        {"net_bonding0,mode=1", "member: a bond needs at least one"},
+        {"net_bonding0,member=03:00.0,slave=0000:03:00.0", "member: 0000:03:00.0 is given twice"},
     };
     for (const auto& row : rows) {
         const auto device = DeviceString::parse(row.text);
@@ -79,10 +87,15 @@ TEST(DeviceString, RefusesByName) {
 
 // The rules of the kernel's PACKET_MMAP and of the PMD, held against every MTU a port can have.
 TEST(DeviceString, ABondNamesEachOfItsMembers) {
-    const auto bond = DeviceString::parse("net_bonding0,mode=2,slave=03:00.0,slave=0000:03:00.1,slave=net_ring0");
+    const auto bond = DeviceString::parse("net_bonding0,mode=balance-xor,member=03:00.0,slave=0000:03:00.1,member=net_ring0");
     ASSERT_TRUE(bond) << bond.error().what;
     EXPECT_EQ(bond->members(), (std::vector<std::string>{"0000:03:00.0", "0000:03:00.1", "net_ring0"}));
-    EXPECT_EQ(bond->arguments_text(), "mode=2,slave=03:00.0,slave=0000:03:00.1,slave=net_ring0");
+    EXPECT_EQ(bond->arguments_text(), "mode=2,slave=03:00.0,slave=0000:03:00.1,slave=net_ring0,xmit_policy=l34");
+    EXPECT_EQ(DeviceString::parse("net_bonding0,mode=2,member=net_ring0,xmit_policy=l23")->arguments_text(),
+              "mode=2,slave=net_ring0,xmit_policy=l23");
+    EXPECT_EQ(DeviceString::parse("net_bonding0,member=net_ring0,member=net_ring1")->arguments_text(),
+              "slave=net_ring0,slave=net_ring1,mode=1")
+        << "the default needs nothing of the switch";
     EXPECT_TRUE(DeviceString::parse("net_ring0,slave=a")->members().empty());
 }
 
