@@ -19,6 +19,8 @@ MANIFESTS = "/run/manifests"
 PATIENCE_S = 60  # of whatever a program does as it starts: its processor is emulated, and so is the disk that it is read from
 # The processors of the guest: one for control, one that polls for all workers.
 MAIN_CORE, WORKER_CORE = 0, 1
+WIRES = ("up", "cl")  # that scripts/lab laid; what is behind any other card is a TAP and the air
+SPARE_PORTS = (("spare0", "192.0.2.1/30"),)  # twin and address of a third card
 VIRTIO = "disable-legacy=on,iommu_platform=on,ats=on"  # behind the IOMMU like the others
 
 
@@ -34,7 +36,7 @@ class VmGateway(gw.Gateway):
         super().__init__(lab.network, lab.run, lab.build, workers=lab.variant.get("workers", 1))
         self._lab = lab
         self.state_file = "/run/last-good.pb"
-        self.devices = []  # of --port, in the order of Place.ports
+        self.devices = []  # of --port: one on each wire, then the spare ones
 
     @property
     def address(self):
@@ -52,7 +54,8 @@ class VmGateway(gw.Gateway):
         words = [self.program("penstockd"), "--listen", self.address, "--state-file", self.state_file, "--mode", "node",
                  "--gateway-name", self._place.name, "--node-name", self._place.name, "--memory-mb", str(self.memory_mb),
                  "--main-core", str(MAIN_CORE), "--worker-cores", ",".join([str(WORKER_CORE)] * self._workers)]
-        for device, (_, twin, addresses) in zip(self.devices, self._place.ports, strict=True):
+        ports = [*((twin, addresses) for _, twin, addresses in self._place.ports), *SPARE_PORTS][:len(self.devices)]
+        for device, (twin, addresses) in zip(self.devices, ports, strict=True):
             words += ["--port", f"device={device};twin={twin};address={addresses}"]
         return words + self.more_options
 
@@ -122,6 +125,9 @@ class VmLab(Lab):
         """The card's TAP, and the wire that it continues, on one bridge."""
         side = card.tap.removeprefix("tap-")
         kind = "tap multi_queue" if card.queues > 1 else "tap"
+        self.network.ip("gateway", f"tuntap add {card.tap} mode {kind}\nlink set {card.tap} up")
+        if side not in WIRES:
+            return
         bridge = f"br-{side}"
-        self.network.ip("gateway", f"tuntap add {card.tap} mode {kind}\nlink add {bridge} type bridge mcast_snooping 0\n"
-                                   f"link set {card.tap} master {bridge} up\nlink set gw-{side} master {bridge} up\nlink set {bridge} up")
+        self.network.ip("gateway", f"link add {bridge} type bridge mcast_snooping 0\n"
+                                   f"link set {card.tap} master {bridge}\nlink set gw-{side} master {bridge} up\nlink set {bridge} up")

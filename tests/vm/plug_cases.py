@@ -1,0 +1,27 @@
+"""A card that is pulled while the gateway runs."""
+from card_cases import web_and_echo
+from fixture import VIP, Background, case, check, equal, until
+from vm_bed import PATIENCE_S, VIRTIO, Card, pair_of
+
+SPARE = {"e1000e": "", "vmxnet3": "", "virtio-net-pci": VIRTIO}  # QEMU's name of the card: its options
+
+
+@case(card=tuple(SPARE))
+def a_card_that_is_pulled_takes_nothing_else_with_it(lab):
+    model = lab.variant["card"]
+    lab.boot([*pair_of("e1000e"), Card("spare", model, "tap-spare", 0x12, options=SPARE[model], pulled=True)])
+    address = lab.gateway.devices[2]
+    lab.serve(*web_and_echo())
+    with Background(lambda: lab.get(VIP, timeout_s=20).status) as load:
+        until("requests are answered", lambda: len(load.results) > 5, PATIENCE_S)
+        lab.machine.monitor("device_del", id="spare")
+        until("the port is given up", lambda: lab.gateway.ports()[2]["state"] == "removed", PATIENCE_S, 0.5)
+        # Linux takes the card away once nobody holds it any more.
+        until("the card is gone", lambda: address not in lab.machine.command("ls", "/sys/bus/pci/devices").split(), PATIENCE_S, 0.5)
+        seen = len(load.results)
+        until("requests go on being answered", lambda: len(load.results) > seen + 5, PATIENCE_S)
+    equal((load.errors, set(load.results)), ([], {200}), "errors and answers of the load")
+    equal([port["state"] for port in lab.gateway.ports()], ["running", "running", "removed"], "states of the ports")
+    check(lab.gateway.daemon.poll() is None, "penstockd ended")
+    equal(lab.drops(), {}, "drops")
+    lab.remarks.append(f"{len(load.results)} requests around the pull")
