@@ -5,7 +5,7 @@ namespace penstock::pipeline {
 void drop_blocked(const route::PrefixSet& blocked, Burst& burst) noexcept {
     for (uint32_t i = 0; i < burst.count; ++i) {
         // What is dropped already keeps its reason: of a frame that could not be read there is no source to ask for.
-        const bool is_alive = burst.verdict[i] == Verdict::None || burst.verdict[i] == Verdict::Punt;
+        const bool is_alive = burst.verdict[i] != Verdict::Drop;
         if (is_alive && !burst.arrival[i].note.from_host && burst.parsed[i].kind != packet::PacketKind::Other &&
             blocked.contains(burst.parsed[i].key.source)) {
             burst.drop(i, DropReason::SourceBlocked);

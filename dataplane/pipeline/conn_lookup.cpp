@@ -22,10 +22,15 @@ Candidates candidates_of(const WorkerContext& ctx, const Burst& burst, uint32_t 
                  ask);
 }
 
+// Behind IPv4 options and IPv6 extension headers many NICs find no ports to hash, and anybody may send such packets.
+bool shows_ports_to_nic(const packet::Parsed& parsed) noexcept {
+    return parsed.l4_offset - parsed.l3_offset == (parsed.family == IpFamily::V4 ? 20 : 40);
+}
+
 // A packet that is handed on although the NIC should have brought it here or there itself.
 void count_misplaced(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     const Arrival& arrival = burst.arrival[i];
-    if (burst.candidates[i].is_foretold && !burst.under_way(i) && arrival.note.handoffs == 0) {
+    if (burst.candidates[i].is_foretold && !burst.under_way(i) && arrival.note.handoffs == 0 && shows_ports_to_nic(burst.parsed[i])) {
         ctx.count(arrival.port).replies_misplaced.add(1);
     }
 }

@@ -74,6 +74,12 @@ Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, const
     return Rule::Receiver;
 }
 
+// Whether the receiver of a flow's first packet receives all of them, and other flows have other receivers. A rule that brings a worker's
+// SNAT ports to its queue brings it NodePorts of that address as well, all clients of one to one worker, from the moment when it is made.
+bool comes_to_one_of_many(const packet::FlowKey& key, const config::Snapshot& snapshot, const PortPromises& promises) noexcept {
+    return promises.flow_stays_on_queue && !(promises.snat_blocks_on_queue && snapshot.snat->addresses.find(key.destination) != nullptr);
+}
+
 }  // namespace
 
 Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner, const Arrived& arrived,
@@ -83,7 +89,7 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
     const nat::SnatAddress* replied = nullptr;
     switch (rule_of(key, snapshot, arrived.known, modes, replied)) {
         case Rule::Frontend: {
-            const WorkerId translated = arrived.promises.flow_stays_on_queue ? arrived.receiver : owner.of_tuple(key);
+            const WorkerId translated = comes_to_one_of_many(key, snapshot, arrived.promises) ? arrived.receiver : owner.of_tuple(key);
             const WorkerId kept = owner.of_client(key.source);
             const bool keeps_now = modes.current == lb::SourceMode::Keep;
             // The NodePort of a Service that is gone may be a SNAT port again. New flows are not opened here, so every owner is asked.
@@ -156,8 +162,8 @@ std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& s
             if (modes.current == lb::SourceMode::Keep) {
                 return "the keyed hash of the client's address, because the Service keeps the source";
             }
-            return arrived.promises.flow_stays_on_queue ? "the receiver, because the port keeps a flow on one queue"
-                                                        : "the keyed hash of the 5-tuple";
+            return comes_to_one_of_many(key, snapshot, arrived.promises) ? "the receiver, because the port keeps a flow on one queue"
+                                                                         : "the keyed hash of the 5-tuple";
         case Rule::SnatReply:
             return reply_rule_text(key, replied->egress, owner);
         case Rule::KeptReply:

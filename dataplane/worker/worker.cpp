@@ -142,6 +142,8 @@ uint32_t Worker::round() noexcept {
     }
     // Nothing of the snapshot is held any more.
     publisher_.quiescent(context_.self);
+    // Whoever waited for this may close a port's device now, and an idle worker is about to arm its queues.
+    look_for_detached_ports();
     return packets;
 }
 
