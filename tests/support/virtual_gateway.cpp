@@ -59,8 +59,8 @@ VirtualGateway::VirtualGateway(const Options& options)
             .counters = {&state->worker_counters, state->services, state->backends},
             .resolve = &state->resolve,
         });
-        state->context->ports[kUp.value] = {kUpMac, {.flow_stays_on_queue = options.flow_stays_on_queue}};
-        state->context->ports[kCluster.value] = {kClusterMac, {.flow_stays_on_queue = options.flow_stays_on_queue}};
+        state->context->ports[kUp.value] = {kUpMac, {options.flow_stays_on_queue, options.snat_blocks_on_queue}};
+        state->context->ports[kCluster.value] = {kClusterMac, {options.flow_stays_on_queue, options.snat_blocks_on_queue}};
         workers_.push_back(std::move(state));
     }
     auto snat = std::make_shared<nat::SnatConfig>();

@@ -79,6 +79,7 @@ class VirtualGateway {
     struct Options {
         uint32_t workers = 1;
         bool flow_stays_on_queue = false;
+        bool snat_blocks_on_queue = false;
         uint32_t connections = 4096;  // per worker
         nat::PortRange snat_ports{1024, 65535};
         bool snat_shared_with_host = false;

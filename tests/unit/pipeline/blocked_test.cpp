@@ -49,6 +49,18 @@ TEST(Blocklist, AnyIpPacketFromAListedSourceIsDropped) {
     EXPECT_EQ(gateway.send(up().ether_type(0x0806).payload(std::vector<uint8_t>(46)).build()).verdict, Verdict::Punt) << "ARP is no IP";
 }
 
+TEST(Blocklist, NothingFromItIsHandedToAnotherWorker) {
+    VirtualGateway gateway(VirtualGateway::Options{.workers = 4});
+    gateway.publish({web()});
+    gateway.set_blocked_sources(list({"198.51.100.0/24"}));
+    for (uint8_t receiver = 0; receiver < 4; ++receiver) {
+        const Outcome fragment =
+            gateway.send(up().ipv4("198.51.100.9", kVip.to_string()).more_fragments().udp(5'000, 53).build(), kUp, {receiver});
+        expect_blocked(fragment);
+        EXPECT_EQ(fragment.handoffs, 0U);
+    }
+}
+
 TEST(Blocklist, AFlowThatLivesEndsForItsClientAndGoesOnWhenTheListIsEmpty) {
     VirtualGateway gateway;
     gateway.publish({web()});

@@ -166,6 +166,25 @@ TEST(PlacementWithRss, TheReceiverOwnsWhatItReceives) {
     }
 }
 
+// A rule that brings SNAT ports to their owners' queues brings NodePorts of the address there as well, and may be made while flows live.
+TEST(PlacementWithFlowRules, ANodePortIsNotOneWorkers_NODEPORT001) {
+    VirtualGateway gateway(VirtualGateway::Options{.workers = 4, .flow_stays_on_queue = true, .snat_blocks_on_queue = true});
+    gateway.publish({{.frontends = {{kVip, 80}, {kUpAddress, 30'080}}, .backends = {11}}});
+    std::set<uint8_t> owners;
+    for (uint16_t client = 1000; client < 1064; ++client) {
+        const auto packet = [&](const char* flags) {
+            return from_client().ipv4("10.80.1.2", kUpAddress.to_string()).tcp(client, 30'080, flags).build();
+        };
+        const Outcome syn = gateway.send(packet("S"), kUp, {1});
+        ASSERT_EQ(syn.verdict, Verdict::Transmit);
+        owners.insert(syn.worker.value);
+        EXPECT_EQ(gateway.send(packet("A"), kUp, {2}).worker, syn.worker) << "the queue has changed";
+    }
+    EXPECT_EQ(owners.size(), 4U);
+    // An address that is no SNAT address has no such rule.
+    EXPECT_EQ(gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(1000, 80, "S").build(), kUp, {3}).worker, WorkerId{3});
+}
+
 // A NodePort that was given back may be taken for SNAT again, and its former life must not claim the replies. Whoever may make and delete
 // Services could otherwise spoil the NodePort range for everybody's flows, number by number.
 TEST_P(Placement, ANodePortGivenBackServesAsSnatPort_NAT002) {
