@@ -55,7 +55,7 @@ TEST(Blocklist, NothingFromItIsHandedToAnotherWorker) {
     gateway.set_blocked_sources(list({"198.51.100.0/24"}));
     for (uint8_t receiver = 0; receiver < 4; ++receiver) {
         const Outcome fragment =
-            gateway.send(up().ipv4("198.51.100.9", kVip.to_string()).more_fragments().udp(5'000, 53).build(), kUp, {receiver});
+            gateway.send(up().ipv4("198.51.100.9", kUpAddress.to_string()).more_fragments().udp(5'000, 53).build(), kUp, {receiver});
         expect_blocked(fragment);
         EXPECT_EQ(fragment.handoffs, 0U);
     }
