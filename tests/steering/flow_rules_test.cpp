@@ -1,0 +1,150 @@
+// Rules on software NICs whose RSS cannot be foretold: the follower of the daemon plans and installs them, and what the workers count
+// shows what they did.
+#include <gtest/gtest.h>
+
+#include "control/gateway/flow_follower.hpp"
+#include "tests/steering/bed.hpp"
+#include "tests/steering/traffic.hpp"
+#include "tests/support/packet_builder.hpp"
+
+namespace penstock::test {
+namespace {
+
+using gateway::FlowFollower;
+using gateway::FlowLimits;
+using gateway::FlowView;
+
+// RSS that keeps a flow on its queue, by a key that nobody can read: rules are the only way home.
+constexpr const char* kHiddenHash = "key=hidden,reta_access=hidden,loopback=0";
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint32_t kConnections = 8'000;
+#else
+constexpr uint32_t kConnections = 100'000;
+#endif
+constexpr uint32_t kSomeConnections = kConnections / 5;  // where it is not about each reply
+
+class FlowSteering : public testing::Test {
+ protected:
+    void start(uint32_t workers, const std::string& nic) {
+        auto started = SteeringBed::start({.workers = workers, .nic = nic, .services = steering_services()});
+        ASSERT_TRUE(started) << started.error().what;
+        bed = std::move(*started);
+    }
+    // As control/gateway/daemon.cpp does it; without the thread, so that the rules are there when it returns.
+    void follow(const FlowLimits& limits, const route::PrefixSet& blocked = {}) {
+        std::vector<FlowFollower::Port> ports;
+        for (const NicPortId id : {kUp, kCluster}) {
+            const drivers::NicPortFacts& facts = bed->port(id).facts();
+            ports.push_back(
+                {{.id = id, .reply_hash = facts.steering.reply_hash, .support = facts.flow_support, .is_isolated = facts.is_isolated},
+                 std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port), facts.flow_facts)});
+        }
+        follower = std::make_unique<FlowFollower>(limits, std::move(ports));
+        follower->set_marks_listener([&] { publish(blocked); });
+        publish(blocked);
+        while (follower->work()) {
+        }
+    }
+    void publish(const route::PrefixSet& blocked) {
+        auto next = std::make_unique<config::Snapshot>(bed->gateway().snapshot());
+        next->blocked_sources = blocked.empty() ? nullptr : std::make_shared<const route::PrefixSet>(blocked);
+        follower->before_publish(*next);
+        bed->workers().publish(std::move(next));
+    }
+    void pass(uint32_t connections) {
+        uint32_t opened = 0;
+        for (const TrafficKind& kind : kTrafficKinds) {
+            const TrafficResult result = open_connections(*bed, kind, opened, connections / kTrafficKinds.size());
+            ASSERT_EQ(result.first_fault, "") << bed->drops_by_name();
+            opened += result.opened;
+        }
+        EXPECT_EQ(bed->connections(), connections);
+        EXPECT_EQ(bed->drops(), 0U) << bed->drops_by_name();
+    }
+    [[nodiscard]] size_t installed(drivers::FlowKind kind) const {
+        const auto views = follower->list();
+        return static_cast<size_t>(std::ranges::count_if(
+            views, [&](const FlowView& view) { return view.kind == kind && view.state == FlowView::State::Installed; }));
+    }
+    void TearDown() override {
+        if (follower) {
+            follower->stop();
+            EXPECT_EQ(bed->nic(kUp).flow_rules() + bed->nic(kCluster).flow_rules(), 0U) << "rules were left behind";
+        }
+        follower.reset();
+        bed.reset();
+    }
+
+    std::unique_ptr<SteeringBed> bed;
+    std::unique_ptr<FlowFollower> follower;
+};
+
+TEST_F(FlowSteering, NoReplyIsHandedOver) {
+    for (const uint32_t workers : {2U, 4U}) {
+        start(workers, kHiddenHash);
+        ASSERT_NE(bed, nullptr);
+        EXPECT_EQ(bed->port(kCluster).facts().steering.steering, drivers::Steering::FlowRules)
+            << bed->port(kCluster).facts().steering.reason;
+        follow({.workers = workers});
+        EXPECT_GT(installed(drivers::FlowKind::SnatToQueue), 0U);
+        pass(kConnections);
+        EXPECT_EQ(bed->count(stats::Counter::HandedOff), 0U) << workers << " workers";
+        TearDown();
+    }
+}
+
+// The same NIC with room for a few of the rules: slower, and right.
+TEST_F(FlowSteering, WhereTheTableIsFullTheRestIsHandedOver) {
+    start(2, std::string(kHiddenHash) + ",flow_rules=3");
+    ASSERT_NE(bed, nullptr);
+    follow({.workers = 2});
+    const auto views = follower->list();
+    EXPECT_TRUE(
+        std::ranges::any_of(views, [](const FlowView& view) { return view.state == FlowView::State::Refused && !view.reason.empty(); }));
+    pass(kSomeConnections);
+    EXPECT_GT(bed->count(stats::Counter::HandedOff), 0U);
+}
+
+TEST_F(FlowSteering, ThreeWorkersHaveNoMaskAndSaySo) {
+    start(3, kHiddenHash);
+    ASSERT_NE(bed, nullptr);
+    EXPECT_EQ(bed->port(kCluster).facts().steering.steering, drivers::Steering::Handoff);
+    EXPECT_NE(bed->port(kCluster).facts().steering.reason.find("no power of two"), std::string::npos);
+    follow({.workers = 3});
+    EXPECT_EQ(installed(drivers::FlowKind::SnatToQueue), 0U);
+    pass(kSomeConnections);
+}
+
+TEST_F(FlowSteering, MarkedPacketsGoWhereUnmarkedOnesDo) {
+    start(2, kHiddenHash);
+    ASSERT_NE(bed, nullptr);
+    follow({.workers = 2, .mark = true});
+    EXPECT_GT(installed(drivers::FlowKind::VipMark), 0U);
+    pass(kSomeConnections);
+    EXPECT_EQ(bed->count(stats::Counter::HandedOff), 0U);
+}
+
+TEST_F(FlowSteering, ABlockedSourceEndsInTheNicAndIsLetInBeforeWorkersKnow) {
+    start(2, kHiddenHash);
+    ASSERT_NE(bed, nullptr);
+    follow({.workers = 2}, route::PrefixSet({*Prefix::parse("203.0.113.0/24")}));
+    ASSERT_EQ(installed(drivers::FlowKind::SourceDrop), 2U);  // on both ports
+    // To a SNAT address another rule would match as well, and which of them acts is the NIC's choice: then software drops.
+    const auto frame =
+        eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("203.0.113.9", kVip.to_string()).udp(1, 9).build();
+    for (int i = 0; i < 5; ++i) {
+        EXPECT_EQ(bed->wire(kUp).put(frame).fate, Received::Fate::Dropped);
+    }
+    uint64_t hits = 0;
+    for (const FlowView& view : follower->list()) {
+        hits += view.hits ? view.hits->packets : 0;
+    }
+    EXPECT_EQ(hits, 5U);
+    publish({});
+    EXPECT_EQ(installed(drivers::FlowKind::SourceDrop), 0U);
+    EXPECT_EQ(bed->wire(kUp).put(frame).fate, Received::Fate::Queued);
+}
+
+}  // namespace
+}  // namespace penstock::test
