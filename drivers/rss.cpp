@@ -174,14 +174,6 @@ RssKinds rss_kinds(uint64_t types) noexcept {
     return kinds;
 }
 
-uint64_t rss_types(const RssKinds& kinds) noexcept {
-    uint64_t types = 0;
-    for (const auto& each : kKinds) {
-        types |= kinds.*each.kind ? each.type : 0;
-    }
-    return types;
-}
-
 RssKinds without(RssKinds kinds, const RssKinds& others) {
     for (const auto& each : kKinds) {
         kinds.*each.kind = kinds.*each.kind && !(others.*each.kind);

@@ -29,7 +29,6 @@ inline constexpr uint8_t kRssKeyBytesUsual = 40;
 
 [[nodiscard]] std::string to_string(const RssKinds& kinds);              // "tcp4,udp4"; "none"
 [[nodiscard]] RssKinds rss_kinds(uint64_t types) noexcept;               // of RTE_ETH_RSS_* bits
-[[nodiscard]] uint64_t rss_types(const RssKinds& kinds) noexcept;        // and back
 [[nodiscard]] RssKinds without(RssKinds kinds, const RssKinds& others);  // those of `kinds` that are not in `others`
 
 // What a started device was found to do.

@@ -20,7 +20,6 @@ class LinkReport {
     // The link as it is now; called on each change and from time to time. What to log, "" for nothing: "link is down", "link is up",
     // "link is up, after 31 changes in 60 s that were not told".
     [[nodiscard]] std::string look(bool up, Time now);
-    [[nodiscard]] bool is_up() const noexcept { return up_; }
 
  private:
     bool up_;
