@@ -253,15 +253,11 @@ Status PortFlows::unmake(const FlowRule& rule, const Installed& installed) {
     if (rule.is_isolation()) {
         return driver_->isolate(false);
     }
-    return installed.handle == nullptr ? Status{} : driver_->destroy(installed.handle);
+    return driver_->destroy(installed.handle);
 }
 
 Status PortFlows::add(const FlowRule& rule) {
     if (installed_.contains(rule)) {
-        return {};
-    }
-    if (is_stopped_) {
-        installed_.emplace(rule, Installed{});  // after_port_start() makes it
         return {};
     }
     auto made = make(rule);
@@ -277,10 +273,8 @@ Status PortFlows::remove(const FlowRule& rule) {
     if (found == installed_.end()) {
         return {};
     }
-    if (!is_stopped_) {
-        if (auto gone = unmake(rule, found->second); !gone) {
-            return gone;
-        }
+    if (auto gone = unmake(rule, found->second); !gone) {
+        return gone;
     }
     installed_.erase(found);
     return {};
@@ -298,43 +292,6 @@ Status PortFlows::clear() {
         if (auto removed = remove(rule); !removed && first) {
             first = in_context(rule.match.to_string(), removed.error());
         }
-    }
-    return first;
-}
-
-void PortFlows::before_port_stop() {
-    if (std::exchange(is_stopped_, true)) {
-        return;
-    }
-    for (auto& [rule, installed] : installed_) {
-        // A rule that the driver will not give up now goes with its own stop or is refused as a double afterwards; either is told then.
-        if (!rule.is_isolation()) {
-            [[maybe_unused]] const Status gone = unmake(rule, installed);
-            installed.handle = nullptr;
-        }
-    }
-}
-
-Status PortFlows::after_port_start() {
-    if (!std::exchange(is_stopped_, false)) {
-        return {};
-    }
-    Status first;
-    for (auto entry = installed_.begin(); entry != installed_.end();) {
-        if (entry->first.is_isolation()) {
-            ++entry;  // a mode of the port, which keeps it
-            continue;
-        }
-        auto made = make(entry->first);
-        if (made) {
-            entry->second = *made;
-            ++entry;
-            continue;
-        }
-        if (first) {
-            first = in_context(entry->first.match.to_string(), made.error());
-        }
-        entry = installed_.erase(entry);
     }
     return first;
 }

@@ -1,5 +1,5 @@
-// Rules on one started NicPort: put there, counted, taken away; what the driver refuses keeps the driver's own words as its reason. Rules
-// are remembered as data, so that they can be made again when the port was stopped in between (not every driver keeps them then).
+// Rules on one started NicPort: put there, counted, taken away; what the driver refuses keeps the driver's own words as its reason.
+// The port stays started as long as it has rules: not every driver keeps them over a stop.
 #pragma once
 
 #include <cstdint>
@@ -73,13 +73,8 @@ class PortFlows {
     // The port was isolated before it was started: from now on isolation is one of its rules.
     void note_isolated() { installed_.emplace(FlowRule::isolation(), Installed{}); }
 
-    // Around a stop of the port: the device's rules go, the data stays; then they are made again. What is refused then is gone, and the
-    // error names the first.
-    void before_port_stop();
-    Status after_port_start();
-
     struct Installed {
-        rte_flow* handle = nullptr;  // null for isolation, and while the port is stopped
+        rte_flow* handle = nullptr;  // null for isolation
         bool counted = false;
     };
     [[nodiscard]] const std::map<FlowRule, Installed>& installed() const noexcept { return installed_; }
@@ -96,7 +91,6 @@ class PortFlows {
     const std::unique_ptr<FlowDriver> driver_;
     const FlowPortFacts facts_;
     std::map<FlowRule, Installed> installed_;
-    bool is_stopped_ = false;
 };
 
 }  // namespace penstock::drivers

@@ -1,4 +1,4 @@
-// Rules on a port: made, counted, destroyed, made again; whatever the driver refuses.
+// Rules on a port: made, counted, destroyed; whatever the driver refuses.
 #include <gtest/gtest.h>
 #include <rte_ethdev.h>
 
@@ -113,39 +113,6 @@ TEST(PortFlows, NothingIsLeftWhenItDies) {
     EXPECT_TRUE(fake.live.empty());
     EXPECT_FALSE(fake.isolated);
     EXPECT_EQ(fake.log.back(), "isolate off") << "the rest is the kernel's until the last rule has gone";
-}
-
-TEST(PortFlows, RulesAreMadeAgainAfterTheirPortWasStopped) {
-    Bed bed;
-    ASSERT_TRUE(bed.flows.add(FlowRule::isolation()));
-    for (uint8_t i = 1; i <= 3; ++i) {
-        ASSERT_TRUE(bed.flows.add(drop_of(i)));
-    }
-    bed.flows.before_port_stop();
-    bed.flows.before_port_stop();
-    EXPECT_TRUE(bed.fake.live.empty());
-    EXPECT_TRUE(bed.fake.isolated);
-    ASSERT_TRUE(bed.flows.add(drop_of(4)));  // asked for while there is no port to ask
-    ASSERT_TRUE(bed.flows.remove(drop_of(1)));
-    EXPECT_TRUE(bed.fake.live.empty());
-    ASSERT_TRUE(bed.flows.after_port_start());
-    EXPECT_EQ(bed.fake.live.size(), 3U);
-    EXPECT_EQ(bed.flows.installed().size(), 4U);
-    ASSERT_TRUE(bed.flows.remove(drop_of(2)));
-    EXPECT_EQ(bed.fake.live.size(), 2U);
-}
-
-TEST(PortFlows, WhatIsRefusedAfterARestartIsGone) {
-    Bed bed;
-    for (uint8_t i = 1; i <= 3; ++i) {
-        ASSERT_TRUE(bed.flows.add(drop_of(i)));
-    }
-    bed.flows.before_port_stop();
-    bed.fake.create = [&](const SeenFlow&) { return bed.fake.created == 4 ? "no room" : ""; };  // one more, then none
-    const auto started = bed.flows.after_port_start();
-    ASSERT_FALSE(started);
-    EXPECT_EQ(started.error().what, "from 192.0.2.2/32: no room");
-    EXPECT_EQ(bed.flows.installed().size(), 1U);
 }
 
 TEST(FlowError, HasTheMessageAndThePartOfTheRule) {
