@@ -55,7 +55,7 @@ struct FlowExpectation {
 // How a device comes to DPDK.
 enum class Binding : uint8_t {
     Vfio,        // taken from the kernel and bound to vfio-pci; gone from `ip link` until it is bound back
-    Bifurcated,  // its kernel driver stays and shares it: nothing to bind
+    Bifurcated,  // its kernel driver stays and shares it: nothing to bind; rte_flow_isolate leaves to it what no rule takes
     Interface,   // through a Linux interface that stays
     Software,    // nothing outside of this process, or another process
 };
@@ -83,7 +83,6 @@ struct PmdProfile {
     bool uses_interface = false;      // its iface argument names a Linux interface that it works on
     bool needs_interface = false;     // and it must be given
     bool mtu_by_interface = false;    // the MTU is the Linux interface's; rte_eth_dev_set_mtu is not the way
-    bool bifurcated = false;          // the kernel keeps what no flow rule takes: rte_flow_isolate parts the gateway's traffic from its own
     uint32_t mbufs_per_queue = 0;     // buffers that a queue pair holds besides its descriptors
     uint32_t mbuf_object_max = 0;     // largest mempool object that it takes, in bytes; 0: any
     std::span<const Quirk> quirks = {};

@@ -201,7 +201,7 @@ FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, Fl
                                           port);
     }
 
-    if (!profile.bifurcated) {
+    if (profile.binding != Binding::Bifurcated) {
         support.vip_isolate.reason = "the kernel has no share of this port: its twin gets what is no flow's";
     } else {
         const FlowMatch arp{.ether_type = kEtherTypeArp};

@@ -323,7 +323,7 @@ Status NicPort::start() {
 // Last, because nothing comes back to an isolated port, and while the port is stopped, because mlx5 takes it only then. A device that
 // refuses is used as it is, and says why.
 Status NicPort::isolate_device() {
-    if (!options_.isolate || !options_.flow_rules || !profile_->bifurcated || facts_.is_isolated) {
+    if (!options_.isolate || !options_.flow_rules || profile_->binding != Binding::Bifurcated || facts_.is_isolated) {
         return {};
     }
     stop();

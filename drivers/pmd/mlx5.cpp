@@ -26,7 +26,6 @@ constinit const PmdProfile kMlx5Profile = {
              .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kMark | FlowExpectation::kCount |
                         FlowExpectation::kRss,
              .masks_ports = true},
-    .bifurcated = true,
     .quirks = kQuirks,
 };
 

@@ -56,7 +56,7 @@ class SoftFlows : public testing::Test {
         ASSERT_EQ(rte_eth_dev_start(port), 0);
         auto driver = open_flow_driver(port);
         facts = flow_port_facts(port, kQueues);
-        support = probe_flow_support(*driver, PmdProfile{.driver = "net_soft", .bifurcated = true}, facts, kQueues);
+        support = probe_flow_support(*driver, PmdProfile{.driver = "net_soft", .binding = Binding::Bifurcated}, facts, kQueues);
         EXPECT_EQ(nic->flow_rules(), 0U) << "the probe leaves nothing behind";
         flows = std::make_unique<PortFlows>(std::move(driver), facts);
     }

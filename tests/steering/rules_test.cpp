@@ -68,7 +68,7 @@ class RulePort {
     // As it would be of a bifurcated driver: isolation is offered.
     static drivers::PmdProfile profile() {
         drivers::PmdProfile made = drivers::pmd_profile("net_soft");
-        made.bifurcated = true;
+        made.binding = drivers::Binding::Bifurcated;
         return made;
     }
     Seen receive(const std::vector<uint8_t>& frame) {

@@ -139,8 +139,8 @@ TEST(FlowError, HasTheMessageAndThePartOfTheRule) {
 
 class FlowProbe : public testing::Test {
  protected:
-    FlowSupport probe(unsigned workers, bool bifurcated = false) {
-        return probe_flow_support(driver, PmdProfile{.driver = "net_any", .bifurcated = bifurcated}, port, workers);
+    FlowSupport probe(unsigned workers, Binding binding = Binding::Vfio) {
+        return probe_flow_support(driver, PmdProfile{.driver = "net_any", .binding = binding}, port, workers);
     }
     FakeFlows fake;
     FakeFlowDriver driver{fake};
@@ -148,7 +148,7 @@ class FlowProbe : public testing::Test {
 };
 
 TEST_F(FlowProbe, ANicThatTakesAllLeavesNothingBehind) {
-    const FlowSupport support = probe(4, true);
+    const FlowSupport support = probe(4, Binding::Bifurcated);
     EXPECT_TRUE(support.snat_to_queue.validates);
     EXPECT_TRUE(support.vip_isolate.validates);
     EXPECT_TRUE(support.source_drop.validates);

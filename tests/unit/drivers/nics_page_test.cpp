@@ -136,7 +136,6 @@ TEST(PmdProfiles, ContradictNeitherThemselvesNorEachOther) {
     for (const PmdProfile* profile : pmd_profiles()) {
         EXPECT_TRUE(names.insert(profile->driver).second) << profile->driver << " stands twice";
         EXPECT_EQ(profile->spread_reason.empty(), profile->spread == RxSpread::Reported) << profile->driver;
-        EXPECT_EQ(profile->bifurcated, profile->binding == Binding::Bifurcated) << profile->driver;
         EXPECT_EQ(profile->flow.items == 0, profile->flow.actions == 0) << profile->driver;
         EXPECT_EQ(profile->rss.key_bytes != 0, profile->rss.kinds.any()) << profile->driver;
         EXPECT_FALSE(profile->family.empty()) << profile->driver;
