@@ -173,7 +173,8 @@ std::optional<L4Port> snat_port_mask(unsigned workers) noexcept {
     return static_cast<L4Port>((workers - 1) * nat::kPortsPerBlock);
 }
 
-FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, FlowPortFacts& port, unsigned workers) {
+FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, FlowPortFacts& port, unsigned workers,
+                               const Status& isolated) {
     const IpAddr nobody = IpAddr::v4(192, 0, 2, 1);  // TEST-NET-1
     const auto to_nobody = [&](uint8_t protocol, L4Port l4_port, L4Port mask) {
         return FlowMatch{.family = IpFamily::V4,
@@ -203,6 +204,8 @@ FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, Fl
 
     if (profile.binding != Binding::Bifurcated) {
         support.vip_isolate.reason = "the kernel has no share of this port: its twin gets what is no flow's";
+    } else if (!isolated) {
+        support.vip_isolate.reason = "the port cannot be isolated: " + isolated.error().what;
     } else {
         const FlowMatch arp{.ether_type = kEtherTypeArp};
         support.vip_isolate = try_rules(driver,

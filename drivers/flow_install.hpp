@@ -43,8 +43,10 @@ class FlowDriver {
 
 // Which kinds of rule the port takes. Each is tried with one rule for an address that belongs on no wire (RFC 5737), which is destroyed at
 // once: validating alone does not tell (net_tap validates port masks, and refuses to create them). `workers` decides about the mask of
-// SNAT ports. Where MARK is refused with the search going on, RSS beside it is tried, and `port.mark_spreads` says which it was.
-[[nodiscard]] FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, FlowPortFacts& port, unsigned workers);
+// SNAT ports; `isolated` is what came of isolating the port, where that was asked for. Where MARK is refused with the search going on, RSS
+// beside it is tried, and `port.mark_spreads` says which it was.
+[[nodiscard]] FlowSupport probe_flow_support(FlowDriver& driver, const PmdProfile& profile, FlowPortFacts& port, unsigned workers,
+                                             const Status& isolated = {});
 
 // The mask of the L4 port by which a worker's blocks of 64 SNAT ports are told (nat/reply_owner.hpp); empty where workers are no power of
 // two: then no mask does.

@@ -327,19 +327,19 @@ Status NicPort::isolate_device() {
         return {};
     }
     stop();
-    const Status isolated = open_flow_driver(facts_.dpdk_port)->isolate(true);
-    facts_.is_isolated = isolated.has_value();
+    isolated_ = open_flow_driver(facts_.dpdk_port)->isolate(true);
+    facts_.is_isolated = isolated_.has_value();
     note_setting(facts_.settings, {.name = "isolation",
                                    .asked = "on",
-                                   .granted = isolated ? "on" : "off",
-                                   .reason = isolated ? std::string() : isolated.error().what});
+                                   .granted = isolated_ ? "on" : "off",
+                                   .reason = isolated_ ? std::string() : isolated_.error().what});
     return start_device();
 }
 
 void NicPort::ask_flow_support() {
     if (options_.flow_rules) {
         const auto driver = open_flow_driver(facts_.dpdk_port);
-        facts_.flow_support = probe_flow_support(*driver, *profile_, facts_.flow_facts, workers_);
+        facts_.flow_support = probe_flow_support(*driver, *profile_, facts_.flow_facts, workers_, isolated_);
     }
 }
 

@@ -148,6 +148,7 @@ class NicPort {
     rte_mempool* pool_ = nullptr;
     RssRequest rss_;  // outlives the configured device, which keeps a pointer to the key
     bool rss_granted_ = false;
+    Status isolated_;  // what came of asking the device for it
     // In the order in which they are taken: the lock outlives the guard, and both outlive the device.
     PortLock lock_;
     std::vector<PortLock> member_locks_;  // of a bond

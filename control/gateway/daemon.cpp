@@ -310,6 +310,9 @@ Status Daemon::start_ports() {
         if (!facts.check_failed.empty()) {
             log::get("drivers").error("port {}: predictable RSS is refused: {}", facts.id.value, facts.check_failed);
         }
+        if (options_.vip_isolate && !facts.is_isolated) {
+            log::get("drivers").warn("port {} is not isolated: {}", facts.id.value, facts.flow_support.vip_isolate.reason);
+        }
         auto flows = std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port), facts.flow_facts);
         if (facts.is_isolated) {
             flows->note_isolated();

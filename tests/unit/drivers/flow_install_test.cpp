@@ -168,6 +168,18 @@ TEST_F(FlowProbe, NamesWhatIsMissingBeforeItAsks) {
     EXPECT_NE(probe(2).vip_isolate.reason.find("no share"), std::string::npos);
 }
 
+// The port is used as it is: what does not rest on isolation is asked for all the same.
+TEST_F(FlowProbe, ARefusedIsolationIsToldAndNothingElseIsLost) {
+    fake.isolate_refusal[1] = "port must be stopped first (state of the device)";
+    const Status isolated = driver.isolate(true);
+    const FlowSupport support =
+        probe_flow_support(driver, PmdProfile{.driver = "net_any", .binding = Binding::Bifurcated}, port, 4, isolated);
+    EXPECT_FALSE(support.vip_isolate.validates);
+    EXPECT_EQ(support.vip_isolate.reason, "the port cannot be isolated: port must be stopped first (state of the device)");
+    EXPECT_TRUE(support.source_drop.validates);
+    EXPECT_TRUE(support.snat_to_queue.validates);
+}
+
 // net_tap: masks of ports are validated and refused when the rule is created, and nothing is counted or marked.
 TEST_F(FlowProbe, ANicThatTakesPartOfItSaysWhichAndWhy) {
     fake.validate = [](const SeenFlow& flow) {
