@@ -189,6 +189,52 @@ TEST(Rules, DeniedSourcesAreDroppedByDifference) {
     EXPECT_EQ(port.nic().flow_rules(), 0u);
 }
 
+TEST(Rules, ABlockedPrefixHoldsAllItsPacketsAndNoOthers) {
+    RulePort port("");
+    ASSERT_TRUE(port.support.source_drop.validates && port.support.counts) << port.support.source_drop.reason;
+    const FlowRule rule{
+        FlowKind::SourceDrop, {.family = IpFamily::V4, .source = *Prefix::parse("192.0.2.64/26")}, {FlowVerb::Drop, 0}, true};
+    ASSERT_TRUE(port.rules->add(rule).has_value());
+    const auto arrives = [&](const PacketBuilder& built) { return port.receive(built.build()).queue.has_value(); };
+    EXPECT_FALSE(arrives(to_up("192.0.2.64", kVip).tcp(1, 80, "S")));
+    EXPECT_FALSE(arrives(to_up("192.0.2.127", kVip).udp(1, 53)));
+    EXPECT_FALSE(arrives(to_up("192.0.2.100", kVip).icmp(8, 0)));
+    EXPECT_FALSE(arrives(to_up("192.0.2.100", kVip).more_fragments().udp(1, 53)));
+    EXPECT_TRUE(arrives(to_up("192.0.2.63", kVip).tcp(1, 80, "S")));
+    EXPECT_TRUE(arrives(to_up("192.0.2.128", kVip).tcp(1, 80, "S")));
+    const auto hits = port.rules->hits(rule);
+    ASSERT_TRUE(hits.has_value());
+    EXPECT_EQ(hits->packets, 4u);
+    EXPECT_GT(hits->bytes, 0u);
+    ASSERT_TRUE(port.rules->remove(rule).has_value());
+    EXPECT_TRUE(arrives(to_up("192.0.2.64", kVip).tcp(1, 80, "S")));
+}
+
+TEST(Rules, ADeniedRangeOpensNothingAndItsOpenFlowsGoOn_SRC005) {
+    RulePort port("");
+    ASSERT_TRUE(port.rules
+                    ->add({FlowKind::SourceDrop,
+                           {.family = IpFamily::V4,
+                            .source = *Prefix::parse("192.0.2.0/24"),
+                            .destination = kVip,
+                            .ip_protocol = kIpTcp,
+                            .destination_port = 443,
+                            .destination_port_mask = 0xffff,
+                            .opens_tcp = true},
+                           {FlowVerb::Drop, 0},
+                           true})
+                    .has_value());
+    const auto arrives = [&](const char* source, L4Port to, const char* flags) {
+        return port.receive(to_up(source, kVip).tcp(40'000, to, flags).build()).queue.has_value();
+    };
+    EXPECT_FALSE(arrives("192.0.2.9", 443, "S"));
+    for (const char* flags : {"A", "PA", "FA", "R", "SA"}) {
+        EXPECT_TRUE(arrives("192.0.2.9", 443, flags)) << flags;
+    }
+    EXPECT_TRUE(arrives("192.0.2.9", 80, "S"));
+    EXPECT_TRUE(arrives("192.0.3.9", 443, "S"));
+}
+
 TEST(Rules, AMarkComesAlongAndTheQueueStays) {
     // A driver on which the search goes on, and one that wants RSS beside the mark.
     for (const char* arguments : {"flow_actions=queue+drop+mark+rss+count+passthru", "flow_actions=queue+drop+mark+rss+count"}) {
