@@ -45,5 +45,8 @@ def tcp_and_udp_pass_real_drivers_and_are_counted_exactly_XIP001_LB001_NODEPORT0
         check(re.search(reason, port["steering_reason"]), f"the reason of handoff is {port['steering_reason']!r}")
         equal([name for name in port.get("offloads", []) if name.startswith("tx")], [], "transmit offloads, which nobody uses")
         equal(int(port["rx_missed"]), 0, "missed by the card")
+        settings = {setting["name"]: setting for setting in port["settings"]}
+        equal((settings["rx-interrupts"]["granted"], settings["rx-interrupts"]["reason"]), ("on", ""), "interrupts of receive queues")
     equal(lab.drops(), {}, "drops")
     lab.remarks.append(f"{report.packets} packets counted alike by the client and by penstockd")
+    lab.remarks.append(lab.gateway.interrupts())

@@ -1,4 +1,4 @@
-"""A card that is pulled while the gateway runs."""
+"""A cable or a card that is pulled while the gateway runs."""
 from card_cases import web_and_echo
 from fixture import VIP, Background, case, check, equal, until
 from vm_bed import PATIENCE_S, VIRTIO, Card, pair_of
@@ -25,3 +25,21 @@ def a_card_that_is_pulled_takes_nothing_else_with_it(lab):
     check(lab.gateway.daemon.poll() is None, "penstockd ended")
     equal(lab.drops(), {}, "drops")
     lab.remarks.append(f"{len(load.results)} requests around the pull")
+
+
+@case(card=("virtio-net-pci",))
+def the_twin_follows_the_link_of_the_card(lab):
+    model = lab.variant["card"]
+    lab.boot(pair_of(model, options=SPARE[model]))
+    lab.gateway.start_daemon()
+
+    def seen():
+        """By penstockd, and by Linux at the twin."""
+        return (bool(lab.gateway.ports()[0].get("link_up")),
+                "NO-CARRIER" not in lab.machine.command("ip", "link", "show", "uplink0"))
+    until("the link is up", lambda: seen() == (True, True), PATIENCE_S, 0.5)
+    for up in (False, True):
+        lab.machine.monitor("set_link", name="net-up", up=up)
+        until(f"the link is {'up' if up else 'down'}", lambda up=up: seen() == (up, up), PATIENCE_S, 0.5)
+        check(lab.gateway.ports()[1].get("link_up"), "the other port's link went with it")
+    lab.remarks.append(lab.gateway.interrupts())

@@ -98,6 +98,7 @@ def replies_of_many_connections_come_home_by_predictable_rss_NAT002_NAT003(lab):
     shares = [int(worker["connections"]) for worker in per_worker]
     check(min(shares) >= sum(shares) // workers // 4, f"connections by worker: {shares}")
     lab.remarks.append(f"{report.packets} packets of {len(frontends) * FLOWS_EACH} flows, none handed over; connections by worker {shares}")
+    lab.remarks.append(lab.gateway.interrupts())
 
 
 @case()

@@ -77,6 +77,14 @@ class VmGateway(gw.Gateway):
         """In the order of --port: {field: value} as `penstockctl get ports` has it, numbers as numbers."""
         return sorted(self.json("get", "ports"), key=lambda port: port["id"])
 
+    def interrupts(self):
+        """What the first port was granted, in words, and how workers wait: all cards of a case are alike."""
+        settings = {setting["name"]: setting for setting in self.ports()[0]["settings"]}
+        told = [f"{name} {settings[name]['granted'] or 'off'}{settings[name]['reason'] and ': ' + settings[name]['reason']}"
+                for name in ("rx-interrupts", "link-interrupt") if name in settings]
+        idle = {worker["idle"] for worker in self.json("get", "workers")}
+        return ", ".join([*told, f"idle workers: {', '.join(sorted(idle))}"])
+
 
 class VmLab(Lab):
     logs = ("share/penstockd.log", "share/penstock-sync.log", "console.log", "qemu.log")
