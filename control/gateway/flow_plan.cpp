@@ -24,9 +24,8 @@ struct WidestFirst {
     bool operator()(const FlowRule& a, const FlowRule& b) const noexcept { return key(a) < key(b); }
 
  private:
-    static std::tuple<bool, uint8_t, const FlowRule&> key(const FlowRule& rule) noexcept {
-        // A Service's ranges come behind the blocklist, which spares every packet of its sources.
-        return {rule.match.destination.has_value(), rule.match.source ? rule.match.source->length() : uint8_t{0}, rule};
+    static std::tuple<uint8_t, const FlowRule&> key(const FlowRule& rule) noexcept {
+        return {rule.match.source ? rule.match.source->length() : uint8_t{0}, rule};
     }
 };
 
@@ -181,13 +180,24 @@ class Planner {
         if (!port_.support.source_drop.validates) {
             return note(FlowKind::SourceDrop, port_.support.source_drop.reason);
         }
-        Choice choice = this->choice();
-        if (config_.blocked != nullptr) {
-            for (const Prefix& prefix : config_.blocked->prefixes()) {
-                choice.offer(
-                    {FlowKind::SourceDrop, {.family = prefix.family(), .source = prefix}, {FlowVerb::Drop, 0}, port_.support.counts});
-            }
+        drop_blocked();
+        drop_denied();
+    }
+
+    // Before the ranges of Services, also before those that have rules already: it spares every packet of its sources, a range one a flow.
+    void drop_blocked() {
+        if (config_.blocked == nullptr) {
+            return;
         }
+        Choice choice = this->choice();
+        for (const Prefix& prefix : config_.blocked->prefixes()) {
+            choice.offer({FlowKind::SourceDrop, {.family = prefix.family(), .source = prefix}, {FlowVerb::Drop, 0}, port_.support.counts});
+        }
+        take(FlowKind::SourceDrop, choice, "software drops the packets of these blocked sources");
+    }
+
+    void drop_denied() {
+        Choice choice = this->choice();
         bool has_others = false;
         config_.services->for_each_row([&](const lb::FrontendRow& row) {
             if (row.filter == nullptr || row.filter->denied(row.address.family()).empty()) {
@@ -213,7 +223,7 @@ class Planner {
         if (has_others) {
             note(FlowKind::SourceDrop, "ranges denied to UDP frontends: no datagram tells that it opens a flow, and open flows go on");
         }
-        take(FlowKind::SourceDrop, choice, "software drops their packets");
+        take(FlowKind::SourceDrop, choice, "software drops what these denied ranges send");
     }
 
     void mark_frontends() {

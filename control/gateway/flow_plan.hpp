@@ -9,9 +9,9 @@
 //                   frontend, SYN                                           that is open (SRC-005)
 //   vip-mark        frontend                                mark            the operator asked
 //
-// A port's budget is shared out in this order. Isolation takes what it needs, because the rest of its port would be lost without; the
-// others save work and take what is left: rules that are there stay, so that a list which grows moves nobody, then newcomers in the order
-// of rules (shortest prefixes of a blocklist first: they hold the most).
+// A port's budget is shared out in this order, the blocklist before denied ranges. Isolation takes what it needs, because the rest of its
+// port would be lost without; the others save work and take what is left. Within each, rules that are there stay, so that a list which
+// grows moves nobody, then newcomers come in the order of rules (shortest prefixes first: they hold the most).
 #pragma once
 
 #include <cstdint>

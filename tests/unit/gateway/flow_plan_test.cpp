@@ -129,7 +129,9 @@ TEST(FlowPlan, TheBudgetIsSharedOutByKindAndThenByWidth) {
     const auto six = plan({.workers = 2, .budget = 6}, config);
     EXPECT_EQ(texts(six.rules, FlowKind::SnatToQueue).size(), 4U);
     EXPECT_EQ(texts(six.rules, FlowKind::SourceDrop), (Texts{"from 198.51.100.0/24: drop counted", "from 203.0.113.0/25: drop counted"}));
-    EXPECT_EQ(note(six, FlowKind::SourceDrop), "2 more do not fit the 6 rules of the port (--flow-rules): software drops their packets");
+    EXPECT_EQ(note(six, FlowKind::SourceDrop),
+              "1 more do not fit the 6 rules of the port (--flow-rules): software drops the packets of these blocked sources; "
+              "1 more do not fit the 6 rules of the port (--flow-rules): software drops what these denied ranges send");
     const auto three = plan({.workers = 2, .budget = 3}, config);
     EXPECT_EQ(three.rules.size(), 3U);
     EXPECT_EQ(note(three, FlowKind::SnatToQueue),
@@ -147,6 +149,22 @@ TEST(FlowPlan, WhoHasARuleKeepsIt) {
     const auto grown = flow_config({}, {}, {"10.0.0.0/8", "203.0.113.0/25", "203.0.113.128/26"});
     EXPECT_EQ(plan(two, grown, {port()}, 0, present).rules, before);
     EXPECT_EQ(texts(plan(two, grown).rules, FlowKind::SourceDrop).front(), "from 10.0.0.0/8: drop counted");
+}
+
+TEST(FlowPlan, ADeniedRangeGivesWayToTheBlocklist) {
+    const FlowLimits three{.workers = 1, .budget = 3};
+    const auto web = denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"});
+    const auto before = plan(three, flow_config({web})).rules;
+    ASSERT_EQ(before.size(), 3U) << "all that the port has room for";
+    const auto all =
+        plan(three, flow_config({web}, {}, {"198.51.100.0/24", "203.0.113.9/32"}), {port()}, 0, {before.begin(), before.end()});
+    EXPECT_EQ(texts(all.rules, FlowKind::SourceDrop), (Texts{"from 198.51.100.0/24: drop counted", "from 203.0.113.9/32: drop counted",
+                                                             "from 10.0.0.0/8 to 192.0.2.80 tcp port 80 syn: drop counted"}));
+    EXPECT_EQ(note(all, FlowKind::SourceDrop),
+              "2 more do not fit the 3 rules of the port (--flow-rules): software drops what these denied ranges send");
+    // Among denied ranges, who has a rule keeps it.
+    const auto kept = plan({.workers = 1, .budget = 2}, flow_config({web}, {}, {"198.51.100.0/24"}), {port()}, 0, {before[2]});
+    EXPECT_EQ(kept.rules.back(), before[2]);
 }
 
 TEST(FlowPlan, IsolationBringsAllThatIsOursAndComesLast) {
