@@ -207,6 +207,7 @@ void FlowFollower::replan() {
         state.plan = std::move(plans[i]);
         state.wanted = {state.plan.rules.begin(), state.plan.rules.end()};
         std::erase_if(state.refused, [&](const auto& entry) { return !state.wanted.contains(entry.first); });
+        std::erase_if(state.lost, [&](const FlowRule& rule) { return !state.wanted.contains(rule); });
         state.to_remove.clear();
         for (const auto& [rule, how] : state.port.flows->installed()) {
             if (!state.wanted.contains(rule)) {
@@ -263,6 +264,7 @@ void FlowFollower::remove(PortState& state, const FlowRule& rule) {
 void FlowFollower::add(PortState& state, const FlowRule& rule) {
     const auto added = state.port.flows->add(rule);
     if (added) {
+        state.lost.erase(rule);
         return;
     }
     log::get("drivers").debug("{}: the rule \"{}: {}\" was refused: {}", port_text(state.port.facts), rule.match.to_string(),
@@ -273,18 +275,22 @@ void FlowFollower::add(PortState& state, const FlowRule& rule) {
     }
 }
 
-// The kernel has what the refused rule would have brought. Without isolation all comes here again, if the driver can change its mind.
+// The kernel has what the refused rule would have brought. Without isolation all comes here again, if the driver can change its mind. Where
+// it cannot, each further rule that it refuses is as bad as the first one, and may be the one with which it can.
 void FlowFollower::leave_isolation(PortState& state, const FlowRule& rule) {
-    if (!std::exchange(state.port.facts.is_isolated, false)) {
+    if (!state.port.facts.is_isolated) {
         return;
     }
-    auto& flows = *state.port.flows;
     auto& logger = log::get("drivers");
-    if (const auto left = flows.remove(FlowRule::isolation()); !left) {
-        logger.error("{}: packets \"{}\" stay with the kernel: the rule was refused ({}), and so was the end of isolation ({})",
-                     port_text(state.port.facts), rule.match.to_string(), state.refused.at(rule), left.error().what);
+    if (const auto left = state.port.flows->remove(FlowRule::isolation()); !left) {
+        if (state.lost.insert(rule).second) {  // rules are tried again whenever another one has gone
+            logger.error("{}: packets \"{}\" stay with the kernel: the rule was refused ({}), and so was the end of isolation ({})",
+                         port_text(state.port.facts), rule.match.to_string(), state.refused.at(rule), left.error().what);
+        }
         return;
     }
+    state.port.facts.is_isolated = false;
+    state.lost.clear();
     logger.warn("{}: isolation is over, because the rule \"{}\" was refused: {}", port_text(state.port.facts), rule.match.to_string(),
                 state.refused.at(rule));
     const auto facts = std::ranges::find(facts_, state.port.facts.id, &FlowPort::id);

@@ -75,6 +75,7 @@ class FlowFollower {
         // What is left of the difference. It may have been overtaken: each is looked at again before it is done.
         std::deque<drivers::FlowRule> to_remove, to_add;
         std::map<drivers::FlowRule, std::string> refused;  // and what the driver said
+        std::set<drivers::FlowRule> lost;                  // of isolation: refused, told, and the port is isolated all the same
         bool is_gone = false;
     };
 

@@ -245,6 +245,34 @@ TEST(FlowFollower, WhereIsolationCannotBeLeftTheRestIsBroughtAllTheSame) {
     fake.isolate_refusal[0].clear();
 }
 
+TEST(FlowFollower, EachRuleThatIsolationLosesIsToldOnceAndLeavingItIsTriedAgain) {
+    test::LogCapture log("drivers");
+    FakeFlows fake;
+    fake.create = [](const SeenFlow& flow) { return flow.items.size() == 2 && flow.has(RTE_FLOW_ACTION_TYPE_QUEUE) ? "" : "no room"; };
+    FlowFollower follower({.workers = 1, .budget = 100, .isolate = true}, one(port_with(fake, true)));
+    fake.isolate_refusal[0] = "port must be stopped first";
+    const auto follow = [&](const std::vector<std::string>& addresses) {
+        std::vector<model::Service> services;
+        for (const auto& address : addresses) {
+            services.push_back(service("at-" + address, {external(address, 80)}, {"10.0.0.1"}));
+        }
+        publish_to(follower, flow_config(std::move(services)));
+        for (int i = 0; i < 10; ++i) {
+            follower.work();
+        }
+    };
+    follow({"192.0.2.80"});
+    EXPECT_EQ(log.count("\"to 192.0.2.80\" stay with the kernel"), 1U);
+    follow({"192.0.2.80", "192.0.2.81"});
+    EXPECT_EQ(log.count("\"to 192.0.2.81\" stay with the kernel"), 1U) << "the second is as lost as the first";
+    EXPECT_EQ(log.count("stay with the kernel"), 2U);
+    fake.isolate_refusal[0].clear();
+    follow({"192.0.2.80", "192.0.2.81", "192.0.2.82"});
+    EXPECT_FALSE(fake.isolated) << "the third made it try again";
+    EXPECT_EQ(log.count("isolation is over"), 1U);
+    EXPECT_EQ(log.count("stay with the kernel"), 2U);
+}
+
 TEST(FlowFollower, MarksArePublishedWithWhatTheyMean) {
     FakeFlows fake;
     FlowFollower follower({.workers = 1, .budget = 2, .mark = true}, one(port_with(fake)));
