@@ -66,6 +66,7 @@ void FlowFollower::stop() {
 
 void FlowFollower::before_publish(config::Snapshot& next) {
     FlowConfig config = FlowConfig::of(next);
+    const std::lock_guard publication(publication_);
     const std::lock_guard lock(mutex_);
     if (!marked_.empty()) {
         next.marked = std::make_shared<const lb::MarkedFrontends>(*next.services, marked_);
@@ -104,36 +105,58 @@ void FlowFollower::port_is_gone(NicPortId port) {
 }
 
 std::vector<FlowView> FlowFollower::list() const {
-    const std::lock_guard lock(mutex_);
+    struct Seen {
+        NicPortId port;
+        PortFlowPlan plan;
+        std::set<FlowRule> installed;
+        std::map<FlowRule, std::string> refused;
+    };
+    std::vector<Seen> seen;
+    {
+        const auto lock = lock_behind_publications();
+        for (const PortState& state : ports_) {
+            seen.push_back({state.port.facts.id, state.plan, rules_of(*state.port.flows), state.refused});
+        }
+    }
     std::vector<FlowView> views;
-    for (const PortState& state : ports_) {
-        const NicPortId port = state.port.facts.id;
-        const auto& installed = state.port.flows->installed();
+    for (size_t i = 0; i < seen.size(); ++i) {
+        const Seen& port = seen[i];
         const auto add = [&](const FlowRule& rule, FlowView::State is, std::string reason) {
-            views.push_back({port, rule.kind, rule.match.to_string(), rule.action.to_string(), is, std::move(reason),
-                             is == FlowView::State::Installed ? state.port.flows->hits(rule) : std::nullopt});
+            views.push_back({port.port, rule.kind, rule.match.to_string(), rule.action.to_string(), is, std::move(reason),
+                             is == FlowView::State::Installed ? hits_of(i, rule) : std::nullopt});
         };
-        for (const FlowRule& rule : state.plan.rules) {
-            if (installed.contains(rule)) {
+        std::set<FlowRule> unwanted = port.installed;
+        for (const FlowRule& rule : port.plan.rules) {
+            if (unwanted.erase(rule) > 0) {
                 add(rule, FlowView::State::Installed, "");
-            } else if (const auto refusal = state.refused.find(rule); refusal != state.refused.end()) {
+            } else if (const auto refusal = port.refused.find(rule); refusal != port.refused.end()) {
                 add(rule, FlowView::State::Refused, refusal->second);
             } else {
                 add(rule, FlowView::State::NotUsed, "about to be made");
             }
         }
-        for (const auto& [rule, how] : installed) {
-            if (!state.wanted.contains(rule)) {
-                const auto refusal = state.refused.find(rule);
-                add(rule, FlowView::State::Installed,
-                    refusal == state.refused.end() ? "about to be removed" : "cannot be removed: " + refusal->second);
-            }
+        for (const FlowRule& rule : unwanted) {
+            const auto refusal = port.refused.find(rule);
+            add(rule, FlowView::State::Installed,
+                refusal == port.refused.end() ? "about to be removed" : "cannot be removed: " + refusal->second);
         }
-        for (const FlowNote& note : state.plan.notes) {
-            views.push_back({port, note.kind, "", "", FlowView::State::NotUsed, note.reason, std::nullopt});
+        for (const FlowNote& note : port.plan.notes) {
+            views.push_back({port.port, note.kind, "", "", FlowView::State::NotUsed, note.reason, std::nullopt});
         }
     }
     return views;
+}
+
+// A mutex goes to whoever is awake, which is the one that has just let go of it: a loop of short locks keeps a sleeper out all along.
+std::unique_lock<std::mutex> FlowFollower::lock_behind_publications() const {
+    const std::lock_guard pass(publication_);
+    return std::unique_lock(mutex_);
+}
+
+// A call of the driver, and by the time it is made the rule may have gone.
+std::optional<drivers::FlowHits> FlowFollower::hits_of(size_t port, const FlowRule& rule) const {
+    const auto lock = lock_behind_publications();
+    return ports_[port].port.flows->hits(rule);
 }
 
 void FlowFollower::run() {
@@ -159,7 +182,7 @@ bool FlowFollower::work() {
     replan();
     for (unsigned calls = 0; calls < kRulesPerStep; ++calls) {
         // Let go of between two calls of a driver: some take a millisecond, and somebody may wait to publish.
-        const std::lock_guard lock(mutex_);
+        const auto lock = lock_behind_publications();
         if (stopping_ || std::ranges::none_of(ports_, [this](PortState& state) { return change_one(state); })) {
             return false;
         }

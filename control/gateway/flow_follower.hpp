@@ -60,7 +60,7 @@ class FlowFollower {
     // Its device has gone away, and is about to be closed: nothing is asked of the driver from now on. Any thread.
     void port_is_gone(NicPortId port);
 
-    // Any thread. Asks the NIC for hits.
+    // Any thread. Asks the NIC for hits, rule by rule: a publication waits for one of them.
     [[nodiscard]] std::vector<FlowView> list() const;
 
     // What the thread does, for tests without it: one step of kRulesPerStep calls at most. False: nothing was left to do.
@@ -79,6 +79,8 @@ class FlowFollower {
         bool is_gone = false;
     };
 
+    [[nodiscard]] std::unique_lock<std::mutex> lock_behind_publications() const;
+    [[nodiscard]] std::optional<drivers::FlowHits> hits_of(size_t port, const drivers::FlowRule& rule) const;
     void run();
     void replan();
     // With the lock held. False: the port has all that it shall have.
@@ -90,6 +92,7 @@ class FlowFollower {
     const FlowLimits limits_;
     std::vector<FlowPort> facts_;  // of all ports, for the plan
 
+    mutable std::mutex publication_;  // taken before mutex_; held by who publishes, passed by those who call the driver again and again
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<PortState> ports_;

@@ -29,6 +29,7 @@ struct FakeFlows {
     std::function<std::string(const SeenFlow&)> validate = [](const SeenFlow&) { return ""; };
     std::function<std::string(const SeenFlow&)> create = [](const SeenFlow&) { return ""; };
     std::function<std::string(uintptr_t)> destroy = [](uintptr_t) { return ""; };
+    std::function<void()> query = [] {};
     std::string isolate_refusal[2];  // leaving, entering
     std::map<uintptr_t, drivers::FlowHits> hits;
 };
@@ -64,6 +65,7 @@ class FakeFlowDriver final : public drivers::FlowDriver {
         if (!flows_.live.contains(handle) || !flows_.live[handle].has(RTE_FLOW_ACTION_TYPE_COUNT)) {
             return fail(Errc::Unsupported, "no counter");
         }
+        flows_.query();
         return flows_.hits[handle];
     }
     Status isolate(bool on) override {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "flow_bed.hpp"
 #include "tests/support/fake_flow_driver.hpp"
@@ -142,6 +144,38 @@ TEST_F(Follows, HitsComeFromTheNic) {
     ASSERT_TRUE(views.front().hits);
     EXPECT_EQ(views.front().hits->packets, 12U);
     EXPECT_EQ(views.front().hits->bytes, 720U);
+}
+
+TEST_F(Follows, APublicationWaitsForOneQueryAndNotForTheList) {
+    std::vector<std::string> many;
+    for (int i = 0; i < 80; ++i) {
+        many.push_back("10.0." + std::to_string(i) + ".0/24");
+    }
+    publish(flow_config({}, {}, many));
+    settle();
+    const auto next = flow_config({}, {}, {"10.0.79.0/24"});
+    std::thread publisher;
+    std::atomic<bool> has_published = false;
+    int queries = 0;
+    fake.query = [&] {
+        if (queries++ == 0) {
+            publisher = std::thread([&] {
+                publish(next);
+                has_published = true;
+            });
+        }
+        if (!has_published) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(25));  // a slow NIC; two seconds of it in all
+        }
+    };
+    const auto views = follower.list();
+    const bool was_in_time = has_published;
+    publisher.join();
+    EXPECT_TRUE(was_in_time);
+    EXPECT_LT(queries, 80) << "rules that the publication took away were not asked for";
+    EXPECT_EQ(std::ranges::count(views, State::Installed, &FlowView::state), 80) << "what there was when the list was asked for";
+    fake.query = [] {};
+    EXPECT_EQ(fake.live.size(), 1U);
 }
 
 TEST_F(Follows, KindsThatAreNotUsedSayWhy) {
