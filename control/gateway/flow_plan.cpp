@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <tuple>
+#include <utility>
 
 #include "dataplane/nat/reply_owner.hpp"
 #include "drivers/flow_install.hpp"
@@ -19,43 +21,85 @@ uint8_t ip_protocol(Protocol protocol) noexcept {
     return protocol == Protocol::Tcp ? drivers::kIpTcp : drivers::kIpUdp;
 }
 
+FlowRule denial(const IpAddr& frontend, L4Port port, const Prefix& source, bool counted) {
+    return {FlowKind::SourceDrop,
+            {.family = source.family(),
+             .source = source,
+             .destination = frontend,
+             .ip_protocol = drivers::kIpTcp,
+             .destination_port = port,
+             .destination_port_mask = 0xffff,
+             .opens_tcp = true},
+            {FlowVerb::Drop, 0},
+            counted};
+}
+
 // Short prefixes first: one rule for much.
-struct WidestFirst {
-    bool operator()(const FlowRule& a, const FlowRule& b) const noexcept { return key(a) < key(b); }
+std::tuple<uint8_t, const Prefix&> width_of(const Prefix& prefix) noexcept {
+    return {prefix.length(), prefix};
+}
 
- private:
-    static std::tuple<uint8_t, const FlowRule&> key(const FlowRule& rule) noexcept {
-        return {rule.match.source ? rule.match.source->length() : uint8_t{0}, rule};
+// The first `most` by width.
+std::vector<Prefix> widest_of(std::span<const Prefix> prefixes, size_t most) {
+    std::vector<Prefix> widest(std::min(most, prefixes.size()));
+    std::ranges::partial_sort_copy(prefixes, widest, {}, width_of, width_of);
+    return widest;
+}
+
+// `ranges` as SourceFilter::denied() has them, sorted and disjoint: only the last one that starts no later can hold the prefix.
+bool is_within(std::span<const Prefix> ranges, const Prefix& prefix) noexcept {
+    const auto behind = std::ranges::upper_bound(ranges, prefix.address(), {}, &Prefix::address);
+    if (behind == ranges.begin()) {
+        return false;
     }
-};
+    const Prefix& range = *std::prev(behind);
+    return range.length() <= prefix.length() && range.contains(prefix.address());
+}
 
-// The best `room` of any number of candidates, in memory for `room`.
+// The best `room` of any number of candidates, in memory for `room`: those that are there, then the widest.
 class Choice {
  public:
     Choice(size_t room, const std::set<FlowRule>& present) : room_(room), present_(present) {}
 
-    void offer(const FlowRule& rule) {
-        auto& chosen = present_.contains(rule) ? stay_ : come_;
-        if (!chosen.insert(rule).second) {
-            return;
+    // So many more want rules, whether they are offered or not.
+    void expect(size_t candidates) { candidates_ += candidates; }
+    // False: it is not among the best, and no newcomer that is behind it in order would be.
+    bool offer(const FlowRule& rule) {
+        Candidate candidate{!present_.contains(rule), rule};
+        if (chosen_.size() < room_) {
+            chosen_.insert(std::move(candidate));
+            return true;
         }
-        ++offered_;
-        if (stay_.size() + come_.size() > room_) {
-            auto& longest = come_.empty() ? stay_ : come_;
-            longest.erase(std::prev(longest.end()));
+        if (room_ == 0 || !(candidate < *chosen_.rbegin())) {
+            return false;
         }
+        if (chosen_.insert(std::move(candidate)).second) {
+            chosen_.erase(std::prev(chosen_.end()));
+        }
+        return true;
     }
-    [[nodiscard]] size_t left_out() const noexcept { return offered_ - stay_.size() - come_.size(); }
+    [[nodiscard]] size_t left_out() const noexcept { return chosen_.size() < room_ ? 0 : candidates_ - chosen_.size(); }
     void append_to(std::vector<FlowRule>& rules) const {
-        rules.insert(rules.end(), stay_.begin(), stay_.end());
-        rules.insert(rules.end(), come_.begin(), come_.end());
+        for (const Candidate& candidate : chosen_) {
+            rules.push_back(candidate.rule);
+        }
     }
 
  private:
+    struct Candidate {
+        bool is_new;
+        FlowRule rule;
+        bool operator<(const Candidate& other) const noexcept { return key() < other.key(); }
+
+     private:
+        [[nodiscard]] std::tuple<bool, uint8_t, const FlowRule&> key() const noexcept {
+            return {is_new, rule.match.source ? rule.match.source->length() : uint8_t{0}, rule};
+        }
+    };
     const size_t room_;
     const std::set<FlowRule>& present_;
-    std::set<FlowRule, WidestFirst> stay_, come_;
-    size_t offered_ = 0;
+    std::set<Candidate> chosen_;
+    size_t candidates_ = 0;
 };
 
 // The hash that a SNAT address's ports are chosen by (docs/architecture.md, "Replies come home"); null: by blocks.
@@ -158,6 +202,7 @@ class Planner {
                     is_covered = true;
                     continue;
                 }
+                choice.expect(limits_.workers);
                 for (unsigned worker = 0; worker < limits_.workers; ++worker) {
                     choice.offer({FlowKind::SnatToQueue,
                                   {.family = address.address.family(),
@@ -190,40 +235,60 @@ class Planner {
             return;
         }
         Choice choice = this->choice();
+        choice.expect(config_.blocked->prefixes().size());
         for (const Prefix& prefix : config_.blocked->prefixes()) {
             choice.offer({FlowKind::SourceDrop, {.family = prefix.family(), .source = prefix}, {FlowVerb::Drop, 0}, port_.support.counts});
         }
         take(FlowKind::SourceDrop, choice, "software drops the packets of these blocked sources");
     }
 
+    // A Service may deny thousands of ranges on thousands of frontends.
     void drop_denied() {
         Choice choice = this->choice();
+        // Those that are there first, so that the first newcomer which is not good enough ends its frontend's list.
+        for (const FlowRule& rule : present_) {
+            if (is_denied_now(rule)) {
+                choice.offer(rule);
+            }
+        }
+        std::map<std::pair<const lb::SourceFilter*, IpFamily>, std::vector<Prefix>> widest;  // frontends of a Service share a filter
         bool has_others = false;
         config_.services->for_each_row([&](const lb::FrontendRow& row) {
-            if (row.filter == nullptr || row.filter->denied(row.address.family()).empty()) {
+            const IpFamily family = row.address.family();
+            if (row.filter == nullptr || row.filter->denied(family).empty()) {
                 return;
             }
             if (row.protocol != Protocol::Tcp) {
                 has_others = true;
                 return;
             }
-            for (const Prefix& prefix : row.filter->denied(row.address.family())) {
-                choice.offer({FlowKind::SourceDrop,
-                              {.family = prefix.family(),
-                               .source = prefix,
-                               .destination = row.address,
-                               .ip_protocol = drivers::kIpTcp,
-                               .destination_port = row.port,
-                               .destination_port_mask = 0xffff,
-                               .opens_tcp = true},
-                              {FlowVerb::Drop, 0},
-                              port_.support.counts});
+            choice.expect(row.filter->denied(family).size());
+            const auto [entry, is_first] = widest.try_emplace({row.filter, family});
+            if (is_first) {
+                entry->second = widest_of(row.filter->denied(family), room());
+            }
+            for (const Prefix& range : entry->second) {
+                if (!choice.offer(denial(row.address, row.port, range, port_.support.counts))) {
+                    break;
+                }
             }
         });
         if (has_others) {
             note(FlowKind::SourceDrop, "ranges denied to UDP frontends: no datagram tells that it opens a flow, and open flows go on");
         }
         take(FlowKind::SourceDrop, choice, "software drops what these denied ranges send");
+    }
+
+    // One that this plan would offer as well.
+    [[nodiscard]] bool is_denied_now(const FlowRule& rule) const {
+        const FlowMatch& match = rule.match;
+        if (rule.kind != FlowKind::SourceDrop || !match.destination) {
+            return false;
+        }
+        const lb::FrontendRow* row = config_.services->find(*match.destination, match.destination_port, Protocol::Tcp);
+        return row != nullptr && row->filter != nullptr &&
+               std::ranges::binary_search(row->filter->denied(match.destination->family()), *match.source) &&
+               rule == denial(*match.destination, match.destination_port, *match.source, port_.support.counts);
     }
 
     void mark_frontends() {
@@ -239,6 +304,7 @@ class Planner {
             if (config_.services->find(tuple.address, tuple.port, tuple.protocol) == nullptr) {
                 continue;  // a gap
             }
+            choice.expect(1);
             choice.offer({FlowKind::VipMark,
                           {.family = tuple.address.family(),
                            .destination = tuple.address,
@@ -306,10 +372,7 @@ bool may_stay(const FlowRule& rule, const FlowConfig& config) {
         return config.blocked != nullptr && config.blocked->contains(*match.source);
     }
     const lb::FrontendRow* row = config.services->find(*match.destination, match.destination_port, Protocol::Tcp);
-    return row != nullptr && row->filter != nullptr &&
-           std::ranges::any_of(row->filter->denied(match.source->family()), [&](const Prefix& denied) {
-               return denied.length() <= match.source->length() && denied.contains(match.source->address());
-           });
+    return row != nullptr && row->filter != nullptr && is_within(row->filter->denied(match.source->family()), *match.source);
 }
 
 }  // namespace penstock::gateway

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "flow_bed.hpp"
+#include "tests/support/prng.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -214,6 +215,71 @@ TEST(FlowPlan, ADropMayStayAsLongAsSoftwareDropsTheSame) {
     EXPECT_EQ(staying(flow_config({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})})), 0);
     EXPECT_EQ(staying(flow_config({})), 0);
     EXPECT_TRUE(may_stay(all.front(), flow_config({}))) << "a queue drops nothing";
+}
+
+std::string random_prefix(test::Prng& random, unsigned shortest) {
+    const auto length = shortest + static_cast<unsigned>(random.below(33 - shortest));
+    return "10." + std::to_string(random.below(4)) + "." + std::to_string(random.below(256)) + "." + std::to_string(random.below(256)) +
+           "/" + std::to_string(length);
+}
+
+// Against what follows from the words alone: all candidates, those that are there first, then by width.
+TEST(FlowPlan, OfAnyNumberOfDeniedRangesTheBestAreChosen) {
+    test::Prng random;
+    for (int round = 0; round < 20; ++round) {
+        std::vector<model::Service> services;
+        for (int i = 0; i < 3; ++i) {
+            std::vector<std::string> ranges;
+            for (int range = 0; range < 20; ++range) {
+                ranges.push_back(random_prefix(random, 20));
+            }
+            const auto address = "192.0.2." + std::to_string(80 + i);
+            services.push_back(denying("web-" + std::to_string(i), {external(address, 80), external(address, 443)}, ranges));
+        }
+        const auto config = flow_config(std::move(services));
+        std::vector<FlowRule> candidates = plan({.workers = 1, .budget = 1'000}, config).rules;
+        std::set<FlowRule> present;
+        for (const FlowRule& rule : candidates) {
+            if (random.one_in(10)) {
+                present.insert(rule);
+            }
+        }
+        std::ranges::sort(candidates, {},
+                          [&](const FlowRule& rule) { return std::tuple(!present.contains(rule), rule.match.source->length(), rule); });
+        FlowRule stale = candidates.front();
+        stale.match.destination_port = 8080;  // no frontend
+        present.insert(stale);
+        for (const unsigned budget : {1U, 7U, 30U, static_cast<unsigned>(candidates.size())}) {
+            const auto chosen = plan({.workers = 1, .budget = budget}, config, {port()}, 0, present);
+            ASSERT_EQ(chosen.rules, std::vector(candidates.begin(), candidates.begin() + budget)) << "round " << round;
+            const auto more = std::to_string(candidates.size() - budget) + " more do not fit";
+            EXPECT_EQ(note(chosen, FlowKind::SourceDrop).starts_with(more), budget < candidates.size());
+        }
+    }
+}
+
+TEST(FlowPlan, ADropMayStayExactlyWhereOneRangeHoldsAllOfIt) {
+    test::Prng random;
+    unsigned staying = 0;
+    for (int round = 0; round < 50; ++round) {
+        std::vector<std::string> ranges;
+        for (int range = 0; range < 20; ++range) {
+            ranges.push_back(random_prefix(random, 16));
+        }
+        const auto config = flow_config({denying("web", {external("192.0.2.80", 80)}, ranges)});
+        FlowRule rule = plan({.workers = 1}, config).rules.front();
+        for (int i = 0; i < 200; ++i) {
+            const Prefix source = net(random_prefix(random, 12));
+            rule.match.source = source;
+            const bool is_denied = std::ranges::any_of(ranges, [&](const std::string& text) {
+                return net(text).length() <= source.length() && net(text).contains(source.address());
+            });
+            ASSERT_EQ(may_stay(rule, config), is_denied) << source.to_string();
+            staying += is_denied ? 1 : 0;
+        }
+    }
+    EXPECT_GT(staying, 100U);
+    EXPECT_LT(staying, 9'900U);
 }
 
 }  // namespace
