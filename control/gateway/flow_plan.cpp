@@ -234,6 +234,10 @@ class Planner {
         if (config_.blocked == nullptr) {
             return;
         }
+        if (port_.is_isolated) {
+            // Without a destination they would hold for the kernel's share as well, from which software drops nothing.
+            return note(FlowKind::SourceDrop, "blocked sources: rules would also drop what they send to the kernel (--vip-isolate)");
+        }
         Choice choice = this->choice();
         choice.expect(config_.blocked->prefixes().size());
         for (const Prefix& prefix : config_.blocked->prefixes()) {

@@ -4,7 +4,7 @@
 //   kind            match                                   action          only where
 //   vip-isolate     all that is ours, by destination        spread          the operator asked, and the kernel shares the port
 //   snat-to-queue   SNAT address, protocol, port & mask     queue of owner  no predictable RSS covers it; a power of two of workers
-//   source-drop     source on the blocklist                 drop, count
+//   source-drop     source on the blocklist                 drop, count     not isolated: the kernel's share is not ours to drop
 //                   range denied by a Service, its          drop, count     TCP, and only SYNs: a range that is denied ends no flow
 //                   frontend, SYN                                           that is open (SRC-005)
 //   vip-mark        frontend                                mark            the operator asked

@@ -189,6 +189,16 @@ TEST(FlowPlan, IsolationBringsAllThatIsOursAndComesLast) {
     EXPECT_EQ(note(plan({.workers = 2}, config, {isolated}), FlowKind::VipIsolate), "not asked for (--vip-isolate)");
 }
 
+TEST(FlowPlan, OfAnIsolatedPortOnlyWhatIsOursIsDropped) {
+    const auto config = flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8"})}, {}, {"198.51.100.0/24"});
+    FlowPort isolated = port();
+    isolated.is_isolated = true;
+    const auto all = plan({.workers = 1, .isolate = true}, config, {isolated});
+    EXPECT_EQ(texts(all.rules, FlowKind::SourceDrop), (Texts{"from 10.0.0.0/8 to 192.0.2.80 tcp port 80 syn: drop counted"}));
+    EXPECT_EQ(note(all, FlowKind::SourceDrop), "blocked sources: rules would also drop what they send to the kernel (--vip-isolate)");
+    EXPECT_EQ(texts(plan({.workers = 1, .isolate = true}, config).rules, FlowKind::SourceDrop).size(), 2U) << "once isolation is left";
+}
+
 TEST(FlowPlan, FrontendsKeepTheirMarks) {
     const auto both = flow_config({service("web", {external("192.0.2.80", 80), external("192.0.2.80", 443)}, {"10.0.0.1"})});
     const lb::FrontendTuple http{ip("192.0.2.80"), 80, Protocol::Tcp}, https{ip("192.0.2.80"), 443, Protocol::Tcp};
