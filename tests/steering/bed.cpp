@@ -1,6 +1,7 @@
 #include "tests/steering/bed.hpp"
 
 #include "dataplane/base/verdict.hpp"
+#include "drivers/flow_install.hpp"
 #include "tests/support/eal_fixture.hpp"
 
 namespace penstock::test {
@@ -50,6 +51,7 @@ Status SteeringBed::start_workers(const BedOptions& options) {
     if (auto added = pools_.add(-1, demand); !added) {
         return added;
     }
+    std::vector<gateway::FlowFollower::Port> flows;
     worker::WorkerSetOptions wanted;
     wanted.connections_per_worker = options.connections;
     for (uint32_t w = 0; w < options.workers; ++w) {
@@ -64,6 +66,8 @@ Status SteeringBed::start_workers(const BedOptions& options) {
             return started;
         }
         const drivers::NicPortFacts& facts = port->facts();
+        flows.push_back({{.id = facts.id, .reply_hash = facts.steering.reply_hash, .support = facts.flow_support},
+                         std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port), facts.flow_facts)});
         wanted.ports.push_back({.id = facts.id,
                                 .dpdk_port = facts.dpdk_port,
                                 .rx_queues = facts.rx_queues,
@@ -71,9 +75,15 @@ Status SteeringBed::start_workers(const BedOptions& options) {
                                 .flow_stays_on_queue = facts.steering.flow_stays_on_queue,
                                 .rx_checksum_checked = facts.rx_checksum_checked,
                                 .mac = facts.mac,
-                                .reply_hash = facts.steering.reply_hash});
+                                .reply_hash = facts.steering.reply_hash,
+                                .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules});
     }
-    auto workers = worker::WorkerSet::start(std::move(wanted), std::make_unique<config::Snapshot>(gateway_.snapshot()));
+    auto initial = std::make_unique<config::Snapshot>(gateway_.snapshot());
+    flows_ = std::make_unique<gateway::FlowFollower>(gateway::FlowLimits{.workers = options.workers}, std::move(flows));
+    flows_->before_publish(*initial);
+    while (flows_->work()) {
+    }
+    auto workers = worker::WorkerSet::start(std::move(wanted), std::move(initial));
     if (!workers) {
         return std::unexpected(workers.error());
     }
@@ -82,6 +92,7 @@ Status SteeringBed::start_workers(const BedOptions& options) {
 }
 
 SteeringBed::~SteeringBed() {
+    flows_.reset();  // while the ports that have the rules are up
     workers_.reset();
     ports_.clear();  // before the pool that their queues hold buffers of
 }

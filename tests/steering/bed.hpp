@@ -1,5 +1,5 @@
-// A gateway of real parts on software NICs: two NicPorts as the daemon makes them, workers on lcores that share a CPU, and a test that
-// holds both cables. What the NICs are like is said by their arguments (tests/support/soft_nic/soft_nic.hpp).
+// A gateway of real parts on software NICs: two NicPorts and their rules as the daemon makes them, workers on lcores that share a CPU, and
+// a test that holds both cables. What the NICs are like is said by their arguments (tests/support/soft_nic/soft_nic.hpp).
 //
 //   clients --- net_soft (uplink, 10.80.1.1) [NicPort, workers, NicPort] net_soft (cluster, 10.80.2.1) --- backends 10.80.2.11 ...
 #pragma once
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "control/gateway/flow_follower.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/worker/worker_set.hpp"
 #include "drivers/mempool.hpp"
@@ -37,6 +38,7 @@ class SteeringBed {
     [[nodiscard]] SoftNic& nic(NicPortId id) { return *nics_[id.value]; }
     [[nodiscard]] SoftWire& wire(NicPortId id) { return wires_[id.value]; }
     [[nodiscard]] worker::WorkerSet& workers() { return *workers_; }
+    [[nodiscard]] const gateway::FlowFollower& flows() const { return *flows_; }
     [[nodiscard]] VirtualGateway& gateway() { return gateway_; }
     // What the ports said while they were probed, configured and started, a line each.
     [[nodiscard]] const std::string& notices() const { return notices_; }
@@ -60,7 +62,8 @@ class SteeringBed {
     std::vector<std::unique_ptr<drivers::NicPort>> ports_;
     std::vector<SoftNic*> nics_;
     std::vector<SoftWire> wires_;
-    std::unique_ptr<worker::WorkerSet> workers_;  // ends first
+    std::unique_ptr<gateway::FlowFollower> flows_;
+    std::unique_ptr<worker::WorkerSet> workers_;
 };
 
 }  // namespace penstock::test

@@ -115,9 +115,53 @@ TEST_P(Predictable, EachReplyIsAtItsOwner) {
     }
 }
 
+// No RSS, or one over addresses only, and rules: each block of SNAT ports comes to its owner's queue, and what clients send first may
+// cross.
+class Ruled : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Steering, Ruled,
+                         testing::Combine(testing::Values(Nic{"AnyQueue", "rss=none,spread=random"},
+                                                          Nic{"ChangingQueue", "rss=none,spread=wander"},
+                                                          Nic{"AddressesOnly", "rss=ipv4+ipv6"},
+                                                          Nic{"WithoutCounters", "rss=none,spread=random,flow_actions=queue+drop"}),
+                                          testing::Values(2u, 4u)),
+                         name_of);
+
+TEST_P(Ruled, EachReplyIsAtItsOwner) {
+    const auto& [nic, workers] = GetParam();
+    const auto bed = start_bed(workers, nic.arguments);
+    ASSERT_NE(bed, nullptr);
+    for (const NicPortId id : {kUp, kCluster}) {
+        const drivers::SteeringPlan& steering = bed->port(id).facts().steering;
+        EXPECT_EQ(steering.steering, drivers::Steering::FlowRules) << steering.reason;
+        EXPECT_FALSE(steering.reply_hash);
+    }
+    for (const gateway::FlowView& flow : bed->flows().list()) {
+        EXPECT_NE(flow.state, gateway::FlowView::State::Refused) << flow.match << ": " << flow.reason;
+    }
+    // Of each worker: TCP and UDP of the port's SNAT address of either family.
+    EXPECT_EQ(bed->nic(kCluster).flow_rules(), 4u * workers);
+    pass_all(*bed);
+    const worker::PortTotals totals = bed->workers().inspect().port(kCluster);
+    EXPECT_EQ(totals.received, kConnections);
+    EXPECT_EQ(totals.handed_off, 0u);
+    EXPECT_EQ(totals.replies_misplaced, 0u);
+}
+
+// What the hash leaves out is brought by rules, where there are any.
+TEST(PartlyPredictable, RulesBringWhatIsNotHashed) {
+    const auto bed = start_bed(2, "rss=ipv4+tcp4+udp4+ipv6+tcp6");
+    ASSERT_NE(bed, nullptr);
+    EXPECT_EQ(bed->port(kCluster).facts().steering.steering, drivers::Steering::PredictableRss);
+    EXPECT_EQ(bed->nic(kCluster).flow_rules(), 2u) << "UDP over IPv6, of two workers";
+    pass_all(*bed);
+    const worker::PortTotals totals = bed->workers().inspect().port(kCluster);
+    EXPECT_EQ(totals.handed_off, 0u);
+    EXPECT_EQ(totals.replies_misplaced, 0u);
+}
+
 // Where the hash of one kind leaves the ports out, that kind is handed over, and no other.
 TEST(PartlyPredictable, OnlyWhatIsNotHashedIsHandedOver) {
-    const auto bed = start_bed(2, "rss=ipv4+tcp4+udp4+ipv6+tcp6");
+    const auto bed = start_bed(2, "rss=ipv4+tcp4+udp4+ipv6+tcp6,flow_rules=0");
     ASSERT_NE(bed, nullptr);
     EXPECT_EQ(bed->port(kCluster).facts().steering.steering, drivers::Steering::PredictableRss);
     uint32_t first = 0;
