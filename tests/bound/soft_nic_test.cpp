@@ -613,6 +613,7 @@ TEST_F(SoftNicTest, WakesWhoSleepsOnAQueue) {
     EXPECT_TRUE(wakes());
     port.wire->put(tcp4().build());
     EXPECT_FALSE(wakes()) << "once, until it is armed again";
+    EXPECT_EQ(port.nic->interrupts(), 2u);
     EXPECT_EQ(rte_eth_dev_rx_intr_disable(port.port, queue), 0);
     rte_eth_dev_rx_intr_ctl_q(port.port, queue, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_DEL, nullptr);
 }

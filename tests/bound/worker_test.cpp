@@ -1,5 +1,6 @@
 // Real workers on real lcores over net_ring: what the stages promise, kept by the loop, the rings and the publication around them.
 #include <gtest/gtest.h>
+#include <rte_bus_vdev.h>
 
 #include <algorithm>
 #include <atomic>
@@ -17,6 +18,7 @@
 #include "tests/support/plain_toeplitz.hpp"
 #include "tests/support/prng.hpp"
 #include "tests/support/reply_hashes.hpp"
+#include "tests/support/soft_nic/soft_nic.hpp"
 
 namespace penstock::test {
 namespace {
@@ -555,6 +557,79 @@ TEST_P(Workers, SleepNeverWherePollingIsAskedFor) {
     EXPECT_GE(sum(stats::Counter::Polls), polls + 10'000);
     EXPECT_EQ(sum(stats::Counter::Sleeps), 0u);
     EXPECT_EQ(workers_->inspect().worker({0}).idle, "poll");
+}
+
+// A started port of a NIC that interrupts for its receive queues. It spreads by chance, so that each worker is woken.
+class InterruptingPort {
+ public:
+    InterruptingPort(const MacAddr& mac, uint16_t queues) {
+        static int number = 0;
+        name_ = "net_soft" + std::to_string(number++);
+        EXPECT_EQ(rte_vdev_init(name_.c_str(), ("rss=none,spread=random,mac=" + mac.to_string()).c_str()), 0);
+        nic_ = SoftNic::find(name_);
+        rte_eth_conf conf{};
+        conf.intr_conf.rxq = 1;
+        EXPECT_EQ(rte_eth_dev_configure(dpdk_port(), queues, queues, &conf), 0);
+        for (uint16_t queue = 0; queue < queues; ++queue) {
+            EXPECT_EQ(rte_eth_rx_queue_setup(dpdk_port(), queue, 256, 0, nullptr, pool()), 0);
+            EXPECT_EQ(rte_eth_tx_queue_setup(dpdk_port(), queue, 256, 0, nullptr), 0);
+        }
+        EXPECT_EQ(rte_eth_dev_start(dpdk_port()), 0);
+    }
+    ~InterruptingPort() {
+        rte_eth_dev_stop(dpdk_port());
+        rte_vdev_uninit(name_.c_str());
+    }
+    InterruptingPort(const InterruptingPort&) = delete;
+    InterruptingPort& operator=(const InterruptingPort&) = delete;
+    [[nodiscard]] uint16_t dpdk_port() const { return nic_->dpdk_port(); }
+    [[nodiscard]] uint64_t interrupts() const { return nic_->interrupts(); }
+    [[nodiscard]] SoftWire wire() { return SoftWire(*nic_); }
+
+ private:
+    std::string name_;
+    SoftNic* nic_ = nullptr;
+};
+
+class WorkersWithInterrupts : public Workers {};
+INSTANTIATE_TEST_SUITE_P(Count, WorkersWithInterrupts, testing::Values(1u, 2u, 4u));
+
+TEST_P(WorkersWithInterrupts, SleepUntilAPacketCalls) {
+    const auto queues = static_cast<uint16_t>(GetParam());
+    InterruptingPort up(kUpMac, queues), cluster(kClusterMac, queues);
+    worker::WorkerSetOptions options;
+    options.connections_per_worker = 1024;
+    for (uint32_t w = 0; w < GetParam(); ++w) {
+        options.lcores.push_back(w + 1);
+        options.cpus.push_back(worker_cpu());
+    }
+    options.idle = worker::IdleMode::Adaptive;
+    for (const auto& [id, port, mac] : {std::tuple{kUp, &up, kUpMac}, std::tuple{kCluster, &cluster, kClusterMac}}) {
+        options.ports.push_back(
+            {.id = id, .dpdk_port = port->dpdk_port(), .rx_queues = queues, .tx_queues = queues, .mac = mac, .rx_interrupts = true});
+    }
+    auto started = worker::WorkerSet::start(std::move(options), snapshot_of(gateway_, {web_}));
+    ASSERT_TRUE(started.has_value()) << started.error().what;
+    workers_ = std::move(*started);
+    for (L4Port port = 1000; port < 1040; ++port) {
+        ASSERT_TRUE(all_have_slept(sum(stats::Counter::Sleeps) / GetParam() + 2));
+        ASSERT_EQ(up.wire().put(from_client(port).build()).fate, Received::Fate::Queued);
+        const std::vector<uint8_t> syn = cluster.wire().take();
+        ASSERT_FALSE(syn.empty()) << port;
+        ASSERT_EQ(cluster.wire().put(reply_to(key_of(syn))).fate, Received::Fate::Queued);
+        const std::vector<uint8_t> answer = up.wire().take();
+        ASSERT_FALSE(answer.empty()) << port;
+        EXPECT_EQ(key_of(answer), (packet::FlowKey{kVip, kClient, 80, port, Protocol::Tcp, {}}));
+    }
+    for (uint8_t w = 0; w < GetParam(); ++w) {
+        const worker::WorkerView view = workers_->inspect().worker({w});
+        EXPECT_EQ(view.idle, "interrupt");
+        EXPECT_GT(view.sleep_ratio, 0.0);
+    }
+    // Each was armed by a worker that sleeps on all of its queues' descriptors.
+    EXPECT_GT(up.interrupts(), 0u);
+    EXPECT_GT(cluster.interrupts(), 0u);
+    workers_.reset();  // before its ports
 }
 
 // Once detach() is back nobody touches the port's device: it may be closed, and the other port goes on.

@@ -75,6 +75,8 @@ class SoftNic {
     [[nodiscard]] size_t flow_rules() const;
     [[nodiscard]] bool is_isolated() const;
     [[nodiscard]] bool is_looped_back() const;
+    // Raised so far for receive queues: one for each time that a queue was armed and something came.
+    [[nodiscard]] uint64_t interrupts() const;
     // Receives only what the queue has room for: what is beyond is missed at once, where a wire waits a while for the test's sake.
     void set_patience(bool waits);
 

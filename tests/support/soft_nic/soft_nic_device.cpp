@@ -527,10 +527,17 @@ int SoftNicDevice::arm_interrupt(uint16_t queue, bool armed) {
     of.armed = armed;
     // What came before it was armed would otherwise wait for the next frame. deliver() stores first and asks then, this the other way
     // round, so that one of the two sees the other's.
-    if (armed && rte_ring_count(of.ring) != 0 && of.armed.exchange(false)) {
-        eventfd_write(of.event_fd, 1);
+    if (armed && rte_ring_count(of.ring) != 0) {
+        interrupt(of);
     }
     return 0;
+}
+
+void SoftNicDevice::interrupt(RxQueue& queue) {
+    if (queue.armed.exchange(false)) {
+        ++interrupts;
+        eventfd_write(queue.event_fd, 1);
+    }
 }
 
 bool SoftNicDevice::is_for_us(std::span<const uint8_t> frame) const {
@@ -630,9 +637,7 @@ Received SoftNicDevice::deliver(const FrameFields& fields, const Choice& choice,
         ++missed_;
         return {Received::Fate::Missed, choice.queue};
     }
-    if (queue.armed.exchange(false)) {
-        eventfd_write(queue.event_fd, 1);
-    }
+    interrupt(queue);
     return {Received::Fate::Queued, choice.queue};
 }
 
@@ -784,6 +789,9 @@ size_t SoftNic::flow_rules() const {
 bool SoftNic::is_isolated() const {
     const std::scoped_lock held(device_->mutex);
     return device_->isolated;
+}
+uint64_t SoftNic::interrupts() const {
+    return device_->interrupts;
 }
 bool SoftNic::is_looped_back() const {
     return device_->is_looped_back();

@@ -61,6 +61,7 @@ class SoftNicDevice {
     FlowTable flows;
     bool isolated = false;
     bool waits = true;
+    std::atomic<uint64_t> interrupts = 0;
 
     struct Totals {
         std::atomic<uint64_t> packets = 0, bytes = 0;
@@ -97,6 +98,7 @@ class SoftNicDevice {
     [[nodiscard]] uint16_t send(TxQueue& queue, rte_mbuf** packets, uint16_t count);
     void set_up_interrupts();
     void end_interrupts();
+    void interrupt(RxQueue& queue);
     void drain();
 
     eth_dev_ops ops_{};
