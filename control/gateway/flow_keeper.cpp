@@ -48,7 +48,7 @@ struct FlowKeeper::Run {
     const IdMap& ids;
     const FlowsOf& flows_of;
     Time now;
-    std::set<Object*> concerned = {};
+    std::set<Object*, ByName> concerned = {};
     std::vector<conn::FlowOrder> orders = {};
 };
 

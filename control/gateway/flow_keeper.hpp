@@ -105,6 +105,15 @@ class FlowKeeper {
         std::optional<Time> deadline;  // as in deadlines_
         bool in_dead = false;          // has its turn in dead_
     };
+    // Objects are looked at in the order of their names, not of their addresses, so that orders are the same everywhere.
+    struct ByName {
+        bool operator()(const Object* a, const Object* b) const noexcept { return *a->key < *b->key; }
+    };
+    struct Sooner {
+        bool operator()(const std::pair<Time, Object*>& a, const std::pair<Time, Object*>& b) const noexcept {
+            return a.first != b.first ? a.first < b.first : ByName{}(a.second, b.second);
+        }
+    };
     struct Run;
     class Settling;
 
@@ -119,7 +128,7 @@ class FlowKeeper {
 
     std::map<ObjectKey, Object> objects_;
     std::unordered_map<model::ServiceKey, Object*, ServiceKeyHash> in_force_;  // each in one object
-    std::set<std::pair<Time, Object*>> deadlines_;
+    std::set<std::pair<Time, Object*>, Sooner> deadlines_;
     std::deque<Object*> dead_;  // that have nothing in force; looked at in turn, until no flow is left
     uint64_t runs_ = 0;
     size_t backends_ = 0;

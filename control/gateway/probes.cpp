@@ -23,7 +23,7 @@ void ProbeSchedule::set(const model::ServiceKey& key, std::shared_ptr<const mode
     User& user = found == users_.end() ? users_[key] : found->second;
     user.service = is_probed ? std::move(service) : nullptr;
     touched_.insert(key);
-    std::set<Subject*> wanted;
+    std::set<Subject*, ByTarget> wanted;
     if (is_probed) {
         for (const auto& set : user.service->sets) {
             for (const auto& endpoint : set.endpoints) {
@@ -59,7 +59,7 @@ void ProbeSchedule::release(Subject& subject, const model::ServiceKey& user) {
         cancelled_.push_back(*subject.open);
         open_.erase(*subject.open);
     } else {
-        waiting_.erase({subject.due_at, &subject});
+        waiting_.erase(subject.due);
     }
     counters_.down -= subject.verdict == Health::Down ? 1 : 0;
     subjects_.erase(ProbeTarget(subject.target));
@@ -79,13 +79,13 @@ void ProbeSchedule::agree(Subject& subject) {
 }
 
 void ProbeSchedule::plan(Subject& subject, Time due_at) {
-    subject.due_at = due_at;
-    waiting_.emplace(due_at, &subject);
+    subject.due = {due_at, ++last_planned_};
+    waiting_.emplace(subject.due, &subject);
 }
 
 std::vector<ProbeSchedule::Question> ProbeSchedule::due(Time now) {
     std::vector<Question> questions;
-    while (!waiting_.empty() && waiting_.begin()->first <= now && open_.size() < open_max_) {
+    while (!waiting_.empty() && waiting_.begin()->first.first <= now && open_.size() < open_max_) {
         Subject& subject = *waiting_.begin()->second;
         waiting_.erase(waiting_.begin());
         subject.asked_at = now;
@@ -98,7 +98,7 @@ std::vector<ProbeSchedule::Question> ProbeSchedule::due(Time now) {
 }
 
 std::optional<ProbeSchedule::Time> ProbeSchedule::next() const {
-    return waiting_.empty() || open_.size() >= open_max_ ? std::nullopt : std::optional(waiting_.begin()->first);
+    return waiting_.empty() || open_.size() >= open_max_ ? std::nullopt : std::optional(waiting_.begin()->first.first);
 }
 
 // Whom the question is about, which is open no longer; null where it was cancelled.

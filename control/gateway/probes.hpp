@@ -87,9 +87,13 @@ class ProbeSchedule {
 
  private:
     struct Subject;
+    struct ByTarget {  // and not by address, so that what is done to several of them is done in one order everywhere
+        bool operator()(const Subject* a, const Subject* b) const noexcept { return a->target < b->target; }
+    };
+    using Place = std::pair<Time, uint64_t>;  // in waiting_: of those who are due at one time, whoever was planned first comes first
     struct User {
         std::shared_ptr<const model::Service> service;  // null: gone, and only to be told
-        std::set<Subject*> subjects;
+        std::set<Subject*, ByTarget> subjects;
         SharedHealth told;
     };
     // A target that somebody wants to know of. Several users may want it differently: the shortest times and the lowest thresholds count.
@@ -105,7 +109,7 @@ class ProbeSchedule {
         uint32_t failures = 0;
         bool asked_before = false;
         Time asked_at{};
-        Time due_at{};
+        Place due;  // while it is not open
         std::optional<ProbeId> open;
     };
 
@@ -120,9 +124,10 @@ class ProbeSchedule {
     const size_t open_max_;
     uint64_t random_;
     uint64_t last_id_ = 0;
+    uint64_t last_planned_ = 0;
     std::map<ProbeTarget, Subject> subjects_;
     std::map<model::ServiceKey, User> users_;
-    std::set<std::pair<Time, Subject*>> waiting_;  // not open
+    std::map<Place, Subject*> waiting_;  // not open
     std::map<ProbeId, Subject*> open_;
     std::vector<ProbeId> cancelled_;
     std::set<model::ServiceKey> touched_;
