@@ -77,6 +77,7 @@ struct PmdProfile {
     std::string_view other_hash_reason;
     std::string_view other_hash_if;
     FlowExpectation flow;
+    bool silent_link = false;         // declares a link interrupt that does not come when the link goes down
     bool loops_back = false;          // rte_eth_conf::lpbk_mode 1 leads its transmit side back, and nothing reaches the wire
     bool rss_told_with_hash = false;  // tells key and types only where RTE_ETH_RX_OFFLOAD_RSS_HASH is on
     bool kernel_hears = false;        // the kernel's own stack gets each frame too: needs IngressGuard

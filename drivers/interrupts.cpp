@@ -20,9 +20,16 @@ bool has_rx_interrupts(std::string_view driver) noexcept {
     return std::ranges::find(kWithRxInterrupts, driver) != kWithRxInterrupts.end();
 }
 
-InterruptWish wish_interrupts(std::string_view driver, bool sleeps, bool declares_link, bool declares_removal) {
-    InterruptWish wish{
-        .rx_queues = sleeps && has_rx_interrupts(driver), .link = declares_link, .removal = declares_removal, .why_no_rx_queues = {}};
+InterruptWish wish_interrupts(std::string_view driver, bool sleeps, DeclaredInterrupts declared) {
+    InterruptWish wish{.rx_queues = sleeps && has_rx_interrupts(driver),
+                       .link = declared.link && !declared.silent_link,
+                       .removal = declared.removal,
+                       .why_no_rx_queues = {},
+                       .why_no_link = {}};
+    if (!wish.link) {
+        wish.why_no_link =
+            std::string(declared.link ? "it is known not to come" : "the device has none") + ": the link is looked at ten times a second";
+    }
     if (sleeps && !wish.rx_queues) {
         wish.why_no_rx_queues = std::string(driver) + " has none: sleeping workers look again after 0.25 ms at most";
     }

@@ -14,12 +14,19 @@ struct InterruptWish {
     bool link = false;
     bool removal = false;
     std::string why_no_rx_queues;  // where they are not asked for although a worker could sleep by them
+    std::string why_no_link;       // where it is not asked for
 };
 
 // The driver raises an interrupt for a receive queue (its rx_queue_intr_enable in DPDK 22.11, or, for net_tap, its descriptors).
 [[nodiscard]] bool has_rx_interrupts(std::string_view driver) noexcept;
 
-// `sleeps`: workers sleep when idle. The two flags are what rte_eth_dev_info::dev_flags declares.
-[[nodiscard]] InterruptWish wish_interrupts(std::string_view driver, bool sleeps, bool declares_link, bool declares_removal);
+struct DeclaredInterrupts {
+    bool link = false;         // rte_eth_dev_info::dev_flags has RTE_ETH_DEV_INTR_LSC
+    bool removal = false;      // and RTE_ETH_DEV_INTR_RMV
+    bool silent_link = false;  // PmdProfile::silent_link
+};
+
+// `sleeps`: workers sleep when idle.
+[[nodiscard]] InterruptWish wish_interrupts(std::string_view driver, bool sleeps, DeclaredInterrupts declared);
 
 }  // namespace penstock::drivers

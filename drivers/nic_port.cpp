@@ -151,8 +151,10 @@ Status NicPort::ask_capabilities() {
         profile_ = &pmd_profile(facts_.driver);
     }
     facts_.socket = rte_eth_dev_socket_id(facts_.dpdk_port);
-    interrupts_ = wish_interrupts(facts_.driver, options_.rx_interrupts, (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0,
-                                  (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0);
+    interrupts_ = wish_interrupts(facts_.driver, options_.rx_interrupts,
+                                  {.link = (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0,
+                                   .removal = (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0,
+                                   .silent_link = profile_->silent_link});
     // A PCI device tells of its removal itself; its Linux interface, where it has one, may move to another namespace without harm.
     events_ = PortEvents::listen(facts_.dpdk_port, facts_.name, device_.is_pci ? 0 : info.if_index);
     capabilities_ = Capabilities{

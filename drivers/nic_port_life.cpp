@@ -23,6 +23,7 @@ int NicPort::configure_with_interrupts(rte_eth_conf& config) {
     }
     if (result != 0 && interrupts_.link) {
         interrupts_.link = false;
+        interrupts_.why_no_link = std::string("the device is not configured with it: ") + rte_strerror(-result);
         result = try_with(false, false);
     }
     return result;
@@ -76,10 +77,8 @@ void NicPort::settle_interrupts() {
                                        .granted = facts_.rx_interrupts ? "on" : "",
                                        .reason = facts_.rx_interrupts ? "" : interrupts_.why_no_rx_queues});
     }
-    note_setting(facts_.settings, {.name = "link-interrupt",
-                                   .asked = "on",
-                                   .granted = interrupts_.link ? "on" : "",
-                                   .reason = interrupts_.link ? "" : "the device has none: the link is looked at ten times a second"});
+    note_setting(facts_.settings,
+                 {.name = "link-interrupt", .asked = "on", .granted = interrupts_.link ? "on" : "", .reason = interrupts_.why_no_link});
 }
 
 void NicPort::stop() {

@@ -2,6 +2,7 @@
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <rte_random.h>
 #include <rte_thash.h>
 
 #include <algorithm>
@@ -85,8 +86,16 @@ uint16_t build_datagram(std::span<uint8_t> frame, const packet::FlowKey& key) {
     return static_cast<uint16_t>(udp_at + sizeof udp - frame.data());
 }
 
-// From a neighbour that does not exist: some devices drop what comes back with their own address as its source.
-rte_mbuf* known_frame(const packet::FlowKey& key, const MacAddr& own, rte_mempool* pool) {
+// A neighbour that does not exist, another one at each check: some devices drop what comes back with their own address as its source, and
+// nobody on the wire can know what a frame must look like that counts.
+MacAddr made_up_neighbour() {
+    const uint64_t random = rte_rand();
+    MacAddr neighbour{{0x02}};
+    std::memcpy(neighbour.bytes.data() + 1, &random, neighbour.bytes.size() - 1);
+    return neighbour;
+}
+
+rte_mbuf* known_frame(const packet::FlowKey& key, const MacAddr& source, const MacAddr& own, rte_mempool* pool) {
     rte_mbuf* const mbuf = rte_pktmbuf_alloc(pool);
     if (mbuf == nullptr) {
         return nullptr;
@@ -97,7 +106,7 @@ rte_mbuf* known_frame(const packet::FlowKey& key, const MacAddr& own, rte_mempoo
                                : packet::build_segment(frame, key, {.seq = 1, .ack = 1}, packet::TcpFlags{packet::TcpFlags::kAck});
     auto ethernet = load<packet::EthernetHeader>(frame.data());
     ethernet.destination = own;
-    ethernet.source = MacAddr{{0x02, 'p', 'n', 's', 0xff, 0xff}};
+    ethernet.source = source;
     store(frame.data(), ethernet);
     const uint16_t bytes = std::max(built, kFrameBytesMin);
     // A pool's buffers are larger than that by far (mempool.cpp).
@@ -149,11 +158,13 @@ std::string LoopbackAnswer::disagreement() const {
 LoopbackAnswer check_by_loopback(uint16_t dpdk_port, uint16_t rx_queues, const MacAddr& own, rte_mempool* pool,
                                  std::span<const KnownPacket> packets, unsigned patience_ms) {
     LoopbackAnswer answer;
+    const MacAddr source = made_up_neighbour();
     std::vector<bool> is_back(packets.size());
     const auto take_back = [&](uint16_t queue, const rte_mbuf* mbuf) {
         packet::Parsed parsed;
         const ByteView frame(rte_pktmbuf_mtod(mbuf, const uint8_t*), rte_pktmbuf_data_len(mbuf));
-        if (!packet::parse(frame, parsed) || parsed.kind != packet::PacketKind::Flow) {
+        if (!packet::parse(frame, parsed) || parsed.kind != packet::PacketKind::Flow ||
+            load<packet::EthernetHeader>(frame.data()).source != source) {
             return;  // from the wire, or the port's own
         }
         const auto known = std::ranges::find(packets, parsed.key, &KnownPacket::key);
@@ -186,7 +197,7 @@ LoopbackAnswer check_by_loopback(uint16_t dpdk_port, uint16_t rx_queues, const M
     do {
         if (Clock::now() >= send_again) {
             for (size_t i = 0; i < packets.size(); ++i) {
-                rte_mbuf* mbuf = is_back[i] ? nullptr : known_frame(packets[i].key, own, pool);
+                rte_mbuf* mbuf = is_back[i] ? nullptr : known_frame(packets[i].key, source, own, pool);
                 if (mbuf != nullptr && rte_eth_tx_burst(dpdk_port, 0, &mbuf, 1) == 0) {
                     rte_pktmbuf_free(mbuf);
                 } else if (mbuf != nullptr) {

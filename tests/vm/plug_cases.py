@@ -27,7 +27,7 @@ def a_card_that_is_pulled_takes_nothing_else_with_it(lab):
     lab.remarks.append(f"{len(load.results)} requests around the pull")
 
 
-@case(card=("virtio-net-pci",))
+@case(card=tuple(SPARE))
 def the_twin_follows_the_link_of_the_card(lab):
     model = lab.variant["card"]
     lab.boot(pair_of(model, options=SPARE[model]))
