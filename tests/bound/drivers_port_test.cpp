@@ -7,9 +7,11 @@
 #include <rte_mbuf.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "drivers/eal.hpp"
 #include "drivers/host_facts.hpp"
@@ -179,6 +181,10 @@ TEST_F(Ports, LinuxTalksThroughAnAfPacketPort) {
     EXPECT_EQ(port->facts().rx_queues, 2);
     EXPECT_EQ(port->facts().tx_queues, 2);
     EXPECT_FALSE(port->facts().steering.flow_stays_on_queue);
+    // Linux looks at new links once a second at most (net/core/link_watch.c).
+    for (int tries = 0; tries < 1'000 && !port->link_up(); ++tries) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
     EXPECT_TRUE(port->link_up());
     EXPECT_NE(output_of("ip link show wire0").find(port->facts().mac.to_string()), std::string::npos);
 

@@ -616,6 +616,7 @@ TEST_P(WorkersWithInterrupts, SleepUntilAPacketCalls) {
         ASSERT_EQ(up.wire().put(from_client(port).build()).fate, Received::Fate::Queued);
         const std::vector<uint8_t> syn = cluster.wire().take();
         ASSERT_FALSE(syn.empty()) << port;
+        ASSERT_TRUE(all_have_slept(sum(stats::Counter::Sleeps) / GetParam() + 2));
         ASSERT_EQ(cluster.wire().put(reply_to(key_of(syn))).fate, Received::Fate::Queued);
         const std::vector<uint8_t> answer = up.wire().take();
         ASSERT_FALSE(answer.empty()) << port;

@@ -79,9 +79,11 @@ Status SteeringBed::start_workers(const BedOptions& options) {
                                 .snat_blocks_on_queue = facts.steering.steering == drivers::Steering::FlowRules});
     }
     auto initial = std::make_unique<config::Snapshot>(gateway_.snapshot());
-    flows_ = std::make_unique<gateway::FlowFollower>(gateway::FlowLimits{.workers = options.workers}, std::move(flows));
-    flows_->before_publish(*initial);
-    while (flows_->work()) {
+    if (options.follows_rules) {
+        flows_ = std::make_unique<gateway::FlowFollower>(gateway::FlowLimits{.workers = options.workers}, std::move(flows));
+        flows_->before_publish(*initial);
+        while (flows_->work()) {
+        }
     }
     auto workers = worker::WorkerSet::start(std::move(wanted), std::move(initial));
     if (!workers) {

@@ -25,6 +25,7 @@ struct BedOptions {
     std::vector<TestService> services;
     // Per worker: all of a run's 100,000 may land on one of them, and each of IPv6, the half, takes the place of two.
     uint32_t connections = 160'000;
+    bool follows_rules = true;  // false: the test has a FlowFollower of its own
 };
 
 class SteeringBed {

@@ -27,7 +27,7 @@ constexpr uint32_t kSomeConnections = kConnections / 5;  // where it is not abou
 class FlowSteering : public testing::Test {
  protected:
     void start(uint32_t workers, const std::string& nic) {
-        auto started = SteeringBed::start({.workers = workers, .nic = nic, .services = steering_services()});
+        auto started = SteeringBed::start({.workers = workers, .nic = nic, .services = steering_services(), .follows_rules = false});
         ASSERT_TRUE(started) << started.error().what;
         bed = std::move(*started);
     }
