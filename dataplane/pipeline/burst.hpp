@@ -51,7 +51,7 @@ struct Burst {
     PacketList hits;                                         // packets of known connections, from conn_lookup on
     PacketList misses;                                       // packets for new_flow
     std::array<conn::Found, limits::kBurstMax> found{};      // of the hits
-    std::array<Candidates, limits::kBurstMax> candidates{};  // who may own the flow; empty where only this worker can
+    std::array<Candidates, limits::kBurstMax> candidates{};  // who may own the flow; empty where nobody has asked yet
     std::array<WorkerId, limits::kBurstMax> handoff_to{};    // where verdict is Handoff; arrival's note goes along
     std::array<bool, limits::kBurstMax> answers{};           // the packet has become our answer to its sender; no connection
     std::array<NicPortId, limits::kBurstMax> egress{};       // where verdict is Transmit or Hold
