@@ -42,6 +42,10 @@ PENSTOCK_ALWAYS_INLINE bool looks_first(const WorkerContext& ctx, const Arrival&
     return arrival.note.handoffs == 0 && ctx.ports[arrival.port.value].promises.flow_stays_on_queue;
 }
 
+Candidates candidates_from_host(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
+    return place_from_host(burst.parsed[i].key, *ctx.snapshot, ctx.owner, burst.arrival[i].note.receiver);
+}
+
 void place_packet(WorkerContext& ctx, Burst& burst, uint32_t i, Ask ask) noexcept {
     HandoffNote& note = burst.arrival[i].note;
     burst.candidates[i] = candidates_of(ctx, burst, i, ask);
@@ -57,7 +61,7 @@ PENSTOCK_NOINLINE void take_host_flows(WorkerContext& ctx, Burst& burst) noexcep
         const packet::Parsed& parsed = burst.parsed[i];
         if (ctx.workers > 1) {
             HandoffNote& note = burst.arrival[i].note;
-            burst.candidates[i] = place_from_host(parsed.key, *ctx.snapshot, ctx.owner, note.receiver);
+            burst.candidates[i] = candidates_from_host(ctx, burst, i);
             note.tried = burst.candidates[i].in_range(note.tried);
             hand_on(ctx, burst, i, note.tried);
         }
@@ -84,6 +88,17 @@ void pass_on(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
 }
 
 }  // namespace
+
+bool hand_to_opener(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    if (ctx.workers == 1) {
+        return false;
+    }
+    HandoffNote& note = burst.arrival[i].note;
+    burst.candidates[i] = note.from_host ? candidates_from_host(ctx, burst, i) : candidates_of(ctx, burst, i, Ask::Everybody);
+    note.tried = static_cast<uint8_t>(burst.candidates[i].count - 1);  // whoever may open it is asked last
+    hand_on(ctx, burst, i, note.tried);
+    return !burst.under_way(i);
+}
 
 void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept {
     if (ctx.workers > 1) {

@@ -11,6 +11,7 @@
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/admit.hpp"
+#include "dataplane/pipeline/conn_lookup.hpp"
 #include "dataplane/pipeline/track.hpp"
 #include "dataplane/pipeline/translate.hpp"
 
@@ -398,6 +399,9 @@ void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const FormerSource former{reverse.destination, reverse.destination_port};
     const bool is_translated = !finished.source_kept;
     close_connection(ctx, burst.found[i].index);
+    if (hand_to_opener(ctx, burst, i)) {
+        return;
+    }
     open_flows(ctx, burst, alone, is_translated ? &former : nullptr);
 }
 

@@ -166,6 +166,36 @@ TEST(PlacementWithRss, TheReceiverOwnsWhatItReceives) {
     }
 }
 
+// Whoever has the finished connection meets the SYN, and may not be the one that opens its successor.
+TEST_P(Placement, AFinishedTupleIsOpenedWhereTheRulesOfNowSay_ETP007) {
+    for (const bool stays : {false, true}) {
+        const uint32_t workers = GetParam();
+        Prng random;
+        VirtualGateway gateway(VirtualGateway::Options{.workers = workers, .flow_stays_on_queue = stays});
+        TestService service{.frontends = {{kVip, 80}}, .backends = {11, 12, 13}};
+        for (const lb::SourceMode mode : {lb::SourceMode::Translate, lb::SourceMode::Keep, lb::SourceMode::Translate}) {
+            service.source = mode;
+            gateway.publish({service});
+            for (L4Port port = 1000; port < 1060; ++port) {
+                const WorkerId receiver{static_cast<uint8_t>(port % workers)};
+                const auto client = [&](const char* flags) {
+                    return gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(port, 80, flags).build(), kUp, receiver);
+                };
+                const Outcome syn = client("S");
+                ASSERT_EQ(syn.verdict, Verdict::Transmit);
+                const packet::FlowKey inside = key_of(syn.frame);
+                ASSERT_EQ(inside.source == kClient, mode == lb::SourceMode::Keep) << port;
+                const WorkerId any{static_cast<uint8_t>(random.below(workers))};
+                const Outcome back = gateway.send(reply_to(inside), kCluster, any);
+                ASSERT_EQ(back.verdict, Verdict::Transmit) << port;
+                EXPECT_EQ(key_of(back.frame), (packet::FlowKey{kVip, kClient, 80, port, Protocol::Tcp, {}}));
+                ASSERT_EQ(client("R").verdict, Verdict::Transmit);
+            }
+        }
+        EXPECT_EQ(gateway.connections(), 60u) << "each tuple once";
+    }
+}
+
 // A rule that brings SNAT ports to their owners' queues brings NodePorts of the address there as well, and may be made while flows live.
 TEST(PlacementWithFlowRules, ANodePortIsNotOneWorkers_NODEPORT001) {
     VirtualGateway gateway(VirtualGateway::Options{.workers = 4, .flow_stays_on_queue = true, .snat_blocks_on_queue = true});
