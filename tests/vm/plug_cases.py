@@ -23,7 +23,8 @@ def a_card_that_is_pulled_takes_nothing_else_with_it(lab):
     equal((load.errors, set(load.results)), ([], {200}), "errors and answers of the load")
     equal([port["state"] for port in lab.gateway.ports()], ["running", "running", "removed"], "states of the ports")
     check(lab.gateway.daemon.poll() is None, "penstockd ended")
-    equal(lab.drops(), {}, "drops")
+    # What the kernel said through the spare's twin meanwhile (it joins multicast groups) had nowhere to go.
+    equal(set(lab.drops()) - {"port_removed"}, set(), "drops but for what the spare should have sent")
     lab.remarks.append(f"{len(load.results)} requests around the pull")
 
 
