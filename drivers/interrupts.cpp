@@ -27,8 +27,7 @@ InterruptWish wish_interrupts(std::string_view driver, bool sleeps, DeclaredInte
                        .why_no_rx_queues = {},
                        .why_no_link = {}};
     if (!wish.link) {
-        wish.why_no_link =
-            std::string(declared.link ? "it is known not to come" : "the device has none") + ": the link is looked at ten times a second";
+        wish.why_no_link = declared.link ? "it is known not to come" : "the device has none";
     }
     if (sleeps && !wish.rx_queues) {
         wish.why_no_rx_queues = std::string(driver) + " has none: sleeping workers look again after 0.25 ms at most";

@@ -78,7 +78,10 @@ void NicPort::settle_interrupts() {
                                        .reason = facts_.rx_interrupts ? "" : interrupts_.why_no_rx_queues});
     }
     note_setting(facts_.settings,
-                 {.name = "link-interrupt", .asked = "on", .granted = interrupts_.link ? "on" : "", .reason = interrupts_.why_no_link});
+                 {.name = "link-interrupt",
+                  .asked = "on",
+                  .granted = interrupts_.link ? "on" : "",
+                  .reason = interrupts_.link ? "" : interrupts_.why_no_link + ": the link is looked at ten times a second"});
 }
 
 void NicPort::stop() {

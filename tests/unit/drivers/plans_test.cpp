@@ -16,6 +16,7 @@
 #include "drivers/host_facts.hpp"
 #include "drivers/hugepages.hpp"
 #include "drivers/ingress_guard.hpp"
+#include "drivers/interrupts.hpp"
 #include "drivers/mempool.hpp"
 #include "drivers/port_lock.hpp"
 #include "drivers/steering_plan.hpp"
@@ -193,6 +194,25 @@ TEST(Rss, KindsAreThoseWithPorts) {
     EXPECT_EQ(to_string(rss_kinds(RTE_ETH_RSS_IP | RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP)), "tcp4,tcp6");
     EXPECT_EQ(to_string(RssKinds{}), "none");
     EXPECT_EQ(without(kAllRssKinds, kTcpOnly), (RssKinds{.tcp4 = false, .udp4 = true, .tcp6 = false, .udp6 = true}));
+}
+
+TEST(Interrupts, AreAskedForWhereTheyCome) {
+    const DeclaredInterrupts both{.link = true, .removal = true};
+    const InterruptWish all = wish_interrupts("net_ice", true, both);
+    EXPECT_TRUE(all.rx_queues && all.link && all.removal);
+    EXPECT_EQ(all.why_no_rx_queues + all.why_no_link, "");
+    const InterruptWish silent = wish_interrupts("net_vmxnet3", true, {.link = true, .silent_link = true});
+    EXPECT_TRUE(silent.rx_queues);
+    EXPECT_FALSE(silent.link || silent.removal);
+    EXPECT_EQ(silent.why_no_link, "it is known not to come");
+    const InterruptWish none = wish_interrupts("net_ring", true, {});
+    EXPECT_FALSE(none.rx_queues || none.link || none.removal);
+    EXPECT_EQ(none.why_no_link, "the device has none");
+    EXPECT_TRUE(none.why_no_rx_queues.starts_with("net_ring has none")) << none.why_no_rx_queues;
+    const InterruptWish polling = wish_interrupts("net_ice", false, both);
+    EXPECT_FALSE(polling.rx_queues);
+    EXPECT_EQ(polling.why_no_rx_queues, "") << "nobody asked";
+    EXPECT_TRUE(polling.link);
 }
 
 TEST(PortSettings, TheLastAnswerToANameCounts) {
