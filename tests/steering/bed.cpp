@@ -51,7 +51,6 @@ Status SteeringBed::start_workers(const BedOptions& options) {
     if (auto added = pools_.add(-1, demand); !added) {
         return added;
     }
-    std::vector<gateway::FlowFollower::Port> flows;
     worker::WorkerSetOptions wanted;
     wanted.connections_per_worker = options.connections;
     for (uint32_t w = 0; w < options.workers; ++w) {
@@ -66,8 +65,6 @@ Status SteeringBed::start_workers(const BedOptions& options) {
             return started;
         }
         const drivers::NicPortFacts& facts = port->facts();
-        flows.push_back({{.id = facts.id, .reply_hash = facts.steering.reply_hash, .support = facts.flow_support},
-                         std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port), facts.flow_facts)});
         wanted.ports.push_back({.id = facts.id,
                                 .dpdk_port = facts.dpdk_port,
                                 .rx_queues = facts.rx_queues,
@@ -80,7 +77,7 @@ Status SteeringBed::start_workers(const BedOptions& options) {
     }
     auto initial = std::make_unique<config::Snapshot>(gateway_.snapshot());
     if (options.follows_rules) {
-        flows_ = std::make_unique<gateway::FlowFollower>(gateway::FlowLimits{.workers = options.workers}, std::move(flows));
+        flows_ = std::make_unique<gateway::FlowFollower>(gateway::FlowLimits{.workers = options.workers}, flow_ports());
         flows_->before_publish(*initial);
         while (flows_->work()) {
         }
@@ -91,6 +88,17 @@ Status SteeringBed::start_workers(const BedOptions& options) {
     }
     workers_ = std::move(*workers);
     return {};
+}
+
+std::vector<gateway::FlowFollower::Port> SteeringBed::flow_ports() const {
+    std::vector<gateway::FlowFollower::Port> ports;
+    for (const auto& port : ports_) {
+        const drivers::NicPortFacts& facts = port->facts();
+        ports.push_back(
+            {{.id = facts.id, .reply_hash = facts.steering.reply_hash, .support = facts.flow_support, .is_isolated = facts.is_isolated},
+             std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port), facts.flow_facts)});
+    }
+    return ports;
 }
 
 SteeringBed::~SteeringBed() {

@@ -39,7 +39,10 @@ class SteeringBed {
     [[nodiscard]] SoftNic& nic(NicPortId id) { return *nics_[id.value]; }
     [[nodiscard]] SoftWire& wire(NicPortId id) { return wires_[id.value]; }
     [[nodiscard]] worker::WorkerSet& workers() { return *workers_; }
+    // Of a bed that follows rules.
     [[nodiscard]] const gateway::FlowFollower& flows() const { return *flows_; }
+    // What a FlowFollower is given of the ports, as control/gateway/daemon.cpp does it.
+    [[nodiscard]] std::vector<gateway::FlowFollower::Port> flow_ports() const;
     [[nodiscard]] VirtualGateway& gateway() { return gateway_; }
     // What the ports said while they were probed, configured and started, a line each.
     [[nodiscard]] const std::string& notices() const { return notices_; }

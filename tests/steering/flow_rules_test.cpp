@@ -31,16 +31,9 @@ class FlowSteering : public testing::Test {
         ASSERT_TRUE(started) << started.error().what;
         bed = std::move(*started);
     }
-    // As control/gateway/daemon.cpp does it; without the thread, so that the rules are there when it returns.
+    // Without the follower's thread, so that the rules are there when it returns.
     void follow(const FlowLimits& limits, const route::PrefixSet& blocked = {}) {
-        std::vector<FlowFollower::Port> ports;
-        for (const NicPortId id : {kUp, kCluster}) {
-            const drivers::NicPortFacts& facts = bed->port(id).facts();
-            ports.push_back(
-                {{.id = id, .reply_hash = facts.steering.reply_hash, .support = facts.flow_support, .is_isolated = facts.is_isolated},
-                 std::make_unique<drivers::PortFlows>(drivers::open_flow_driver(facts.dpdk_port), facts.flow_facts)});
-        }
-        follower = std::make_unique<FlowFollower>(limits, std::move(ports));
+        follower = std::make_unique<FlowFollower>(limits, bed->flow_ports());
         follower->set_marks_listener([&] { publish(blocked); });
         publish(blocked);
         while (follower->work()) {

@@ -40,6 +40,14 @@ void pass_all(SteeringBed& bed) {
     EXPECT_EQ(bed.count(stats::Counter::HandedOff), bed.count(stats::Counter::HandedIn));
 }
 
+// All that came in by a port was at its owner, and none of it where somebody had promised it elsewhere.
+void all_came_home(SteeringBed& bed, NicPortId port, uint64_t received) {
+    const worker::PortTotals totals = bed.workers().inspect().port(port);
+    EXPECT_EQ(totals.received, received);
+    EXPECT_EQ(totals.handed_off, 0u);
+    EXPECT_EQ(totals.replies_misplaced, 0u);
+}
+
 struct Nic {
     const char* name;
     const char* arguments;
@@ -103,13 +111,9 @@ TEST_P(Predictable, EachReplyIsAtItsOwner) {
     }
     pass_all(*bed);
     EXPECT_EQ(bed->count(stats::Counter::HandedOff), 0u);
+    all_came_home(*bed, kUp, uint64_t{kConnections} * 2);
+    all_came_home(*bed, kCluster, kConnections);
     const worker::Inspector inspect = bed->workers().inspect();
-    for (const NicPortId id : {kUp, kCluster}) {
-        const worker::PortTotals totals = inspect.port(id);
-        EXPECT_EQ(totals.received, uint64_t{kConnections} * (id == kUp ? 2 : 1));
-        EXPECT_EQ(totals.handed_off, 0u);
-        EXPECT_EQ(totals.replies_misplaced, 0u);
-    }
     for (uint8_t w = 0; w < workers; ++w) {
         EXPECT_GT(inspect.worker({w}).connections, kConnections / workers * 9 / 10) << "of worker " << int{w};
     }
@@ -141,10 +145,7 @@ TEST_P(Ruled, EachReplyIsAtItsOwner) {
     // Of each worker: TCP and UDP of the port's SNAT address of either family.
     EXPECT_EQ(bed->nic(kCluster).flow_rules(), 4u * workers);
     pass_all(*bed);
-    const worker::PortTotals totals = bed->workers().inspect().port(kCluster);
-    EXPECT_EQ(totals.received, kConnections);
-    EXPECT_EQ(totals.handed_off, 0u);
-    EXPECT_EQ(totals.replies_misplaced, 0u);
+    all_came_home(*bed, kCluster, kConnections);
 }
 
 // What the hash leaves out is brought by rules, where there are any.
@@ -154,9 +155,7 @@ TEST(PartlyPredictable, RulesBringWhatIsNotHashed) {
     EXPECT_EQ(bed->port(kCluster).facts().steering.steering, drivers::Steering::PredictableRss);
     EXPECT_EQ(bed->nic(kCluster).flow_rules(), 2u) << "UDP over IPv6, of two workers";
     pass_all(*bed);
-    const worker::PortTotals totals = bed->workers().inspect().port(kCluster);
-    EXPECT_EQ(totals.handed_off, 0u);
-    EXPECT_EQ(totals.replies_misplaced, 0u);
+    all_came_home(*bed, kCluster, kConnections);
 }
 
 // Where the hash of one kind leaves the ports out, that kind is handed over, and no other.
