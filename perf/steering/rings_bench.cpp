@@ -4,8 +4,8 @@
 //   worker 0 alone on the second CPU; worker 1 shares the first one with this program, which sleeps while workers work
 //
 // A worker's cycles are those of the rounds in which it found something (BusyTicks), so what is between batches does not count. A batch is
-// there before workers look, and this program then sleeps for longer than it takes: whenever it woke, worker 1 would stand still and find
-// its caches used, which made two workers look no faster than one.
+// complete before worker 1 can look, and this program then sleeps for longer than it takes: whenever it woke, worker 1 would stand still
+// and find its caches used, which made two workers look no faster than one.
 #include <rte_mbuf.h>
 #include <unistd.h>
 
@@ -38,8 +38,8 @@ constexpr uint32_t kWorkersMax = 2;
 // an owner has no CPU for a while.
 constexpr uint32_t kHandedChunk = 1'024;
 static_assert(kHandedChunk < limits::kHandoffRing && kFlowsPerWorker % kHandedChunk == 0);
-// What a packet takes at most as a rule; whoever needs longer gets further naps.
-constexpr double kSleepUsPerPacket = 0.3;
+// More than the 576 cycles of a packet that is handed off (docs/performance.md), at 2 GHz and faster; what takes longer gets further naps.
+constexpr uint32_t kSleepNsPerPacket = 300;
 constexpr uint32_t kNapUs = 100;
 constexpr uint32_t kNapsMax = 50'000;
 using Bytes = std::array<uint8_t, kFrameBytes>;
@@ -121,7 +121,7 @@ class Bed {
             for (uint16_t q = static_cast<uint16_t>(workers_count_); q-- > 0;) {
                 in.preload(q, of_queue[q]);
             }
-            usleep(static_cast<uint32_t>(kSleepUsPerPacket * chunk) + kNapUs);
+            usleep(kSleepNsPerPacket * chunk / 1'000 + kNapUs);
             for (uint32_t naps = 0; out.sent() < end; ++naps) {
                 if (naps == kNapsMax) {
                     return false;
