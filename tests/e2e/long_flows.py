@@ -1,5 +1,6 @@
 """Hundreds of flows that last: one thread sends a little through each of them again and again, and remembers who answered."""
 import collections
+import functools
 import os
 import select
 import socket
@@ -7,6 +8,7 @@ import sys
 import threading
 import time
 
+from fixture import until
 from lab.network import BACKENDS, inside
 
 PORT = 9377
@@ -14,9 +16,23 @@ SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "naming_echo.p
 
 
 def start_servers(network):
-    """On each backend one server for all of its addresses: whoever is asked answers with its own address."""
+    """On each backend one server for all of its addresses: whoever is asked answers with its own address. All of them answer by now."""
     for role in BACKENDS:
         network.start(role, [sys.executable, SERVER, str(PORT)], f"{role}-naming.log")
+    for role in BACKENDS:
+        with inside(network.namespace(role)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.settimeout(0.5)
+            until(f"the server on {role} answers", functools.partial(_answers, client), 20)
+
+
+def _answers(client):
+    """By UDP, which the server opens last."""
+    try:
+        client.connect(("127.0.0.1", PORT))
+        client.send(b"?")
+        return bool(client.recv(100))
+    except OSError:
+        return False
 
 
 class Flow:
