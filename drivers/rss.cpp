@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "dataplane/base/check.hpp"
-#include "dataplane/base/limits.hpp"
+#include "dataplane/nat/toeplitz.hpp"
 
 namespace penstock::drivers {
 namespace {
@@ -136,24 +137,38 @@ void settle_table(uint16_t dpdk_port, uint16_t entries, uint16_t queues, RssRead
     note_setting(settings, std::move(setting));
 }
 
+// Whether a reply's destination port alone leads to each entry of the largest table, and so of every smaller one: the 16 columns that it
+// moves span the index's bits. Then workers share an endpoint's ports as evenly as the table, however many they are.
+bool ports_reach_every_entry(const nat::Toeplitz& toeplitz, IpFamily family) {
+    constexpr uint32_t kMask = nat::kReplyHashEntriesMax - 1;
+    std::array<uint32_t, std::bit_width(kMask)> led_by{};  // what spans so far, by its highest bit
+    size_t spanned = 0;
+    for (uint32_t bit = 0; bit < 16; ++bit) {
+        uint32_t column = toeplitz.of_destination_port(family, static_cast<L4Port>(1U << bit)) & kMask;
+        while (column != 0) {
+            uint32_t& known = led_by[static_cast<size_t>(std::bit_width(column)) - 1];
+            if (known == 0) {
+                known = column;
+                ++spanned;
+                break;
+            }
+            column ^= known;
+        }
+    }
+    return spanned == led_by.size();
+}
+
 }  // namespace
 
 std::vector<uint8_t> random_rss_key() {
-    // By the hardest port there could be: the largest table, shared by the most workers. One in 20 or so fails, where the 16 columns that a
-    // port moves do not span the 12 bits of such a table's index.
-    nat::ReplyHash hardest{.key = std::vector<uint8_t>(kRssKeyBytesMax),
-                           .worker_of = std::vector<WorkerId>(nat::kReplyHashEntriesMax),
-                           .tcp4 = true,
-                           .udp4 = true,
-                           .tcp6 = true,
-                           .udp6 = true};
-    for (size_t entry = 0; entry < hardest.worker_of.size(); ++entry) {
-        hardest.worker_of[entry] = {static_cast<uint8_t>(entry % limits::kWorkersMax)};
+    std::vector<uint8_t> key(kRssKeyBytesMax);
+    bool is_good = false;
+    while (!is_good) {  // one draw in nine is not
+        PENSTOCK_CHECK(getrandom(key.data(), key.size(), 0) == static_cast<ssize_t>(key.size()));
+        const nat::Toeplitz toeplitz(key);
+        is_good = ports_reach_every_entry(toeplitz, IpFamily::V4) && ports_reach_every_entry(toeplitz, IpFamily::V6);
     }
-    do {
-        PENSTOCK_CHECK(getrandom(hardest.key.data(), hardest.key.size(), 0) == static_cast<ssize_t>(hardest.key.size()));
-    } while (!nat::obstacle_of(hardest, limits::kWorkersMax).empty());
-    return std::move(hardest.key);
+    return key;
 }
 
 std::string to_string(const RssKinds& kinds) {

@@ -23,8 +23,8 @@ inline constexpr size_t kRssKeyBytesMax = UINT8_MAX;
 // Where a device does not say how long its key is: the length that ethdev documents as the default.
 inline constexpr uint8_t kRssKeyBytesUsual = 40;
 
-// From the kernel's random source; drawn again where chance made a key by which some worker would own too few SNAT ports
-// (nat::obstacle_of). Stops the program where the kernel has no random source. Start-up only.
+// From the kernel's random source; drawn again where chance made a key by which some worker might own too few SNAT ports
+// (nat::obstacle_of), whatever the table and the number of workers. Stops the program where the kernel has no random source. Start-up only.
 [[nodiscard]] std::vector<uint8_t> random_rss_key();
 
 [[nodiscard]] std::string to_string(const RssKinds& kinds);              // "tcp4,udp4"; "none"

@@ -176,7 +176,7 @@ TEST(SteeringPlan, SaysTheHashInTheWorkersTerms) {
 
 TEST(Rss, DrawnKeysSpreadOverEveryTable) {
     EXPECT_NE(random_rss_key(), random_rss_key());
-    for (int draw = 0; draw < 20; ++draw) {
+    for (int draw = 0; draw < 200; ++draw) {
         RssReading reading = rss_of(2);
         reading.key = random_rss_key();
         for (const unsigned workers : {2u, 3u, 7u, 64u}) {
