@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "dataplane/config/packet_policy.hpp"
 #include "dataplane/conn/flow_order.hpp"
 #include "dataplane/lb/cluster_clients.hpp"
 #include "dataplane/lb/marked_frontends.hpp"
@@ -24,6 +25,7 @@ struct Snapshot {
     std::shared_ptr<const route::PrefixSet> blocked_sources = {};  // whose packets are dropped on arrival; null: nobody's, and no look
     std::shared_ptr<const lb::MarkedFrontends> marked = {};        // of `services`; null: no NIC marks packets
     bool rejects_closed_vip_ports = false;  // what a packet to a VIP's undeclared port gets, silence otherwise (LB-021)
+    PacketPolicy packets;
     // Not yet done by all workers (WorkerSet::flow_orders_done). Published together with the Services that offer the endpoint no longer, so
     // that no worker opens a flow which it has just been told to end.
     std::shared_ptr<const conn::FlowOrders> flow_orders = std::make_shared<conn::FlowOrders>();

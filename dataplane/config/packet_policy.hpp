@@ -1,0 +1,19 @@
+// What an operator decides about packets that are not simply a flow's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "dataplane/base/limits.hpp"
+
+namespace penstock::config {
+
+struct PacketPolicy {
+    bool answers_vip_echo = true;   // echo requests to an address that only Services have (ICMP-007); else they are dropped
+    bool passes_ip_options = true;  // IPv4 options other than source routes, which are never passed on
+    bool aborts_sctp = false;       // an INIT that is refused gets an ABORT instead of port unreachable (REJ-004)
+    // The largest MSS that a SYN may offer when it leaves by a NicPort, in bytes; 0: whatever it offers.
+    std::array<uint16_t, limits::kNicPortsMax> mss_max{};
+};
+
+}  // namespace penstock::config
