@@ -1,6 +1,8 @@
 """End-to-end cases: penstockd, penstock-sync and penstockctl as they are shipped, between real clients and real servers.
 
-run.py --build DIR [--filter REGEX] [--counts FILE] [--list]
+run.py --build DIR [--filter REGEX] [--rooms ROOM,...] [--counts FILE] [--list]
+
+--rooms leaves only cases of these files: `rollout` is rollout_cases.py.
 
 Each case gets a network of its own (scripts/lab) and takes it down again. Case names end in the requirements that they stand for.
 """
@@ -22,9 +24,12 @@ CASE_TIMEOUT_S = 120
 
 
 def main():
-    options = runner.parser().parse_args()
+    parser = runner.parser()
+    parser.add_argument("--rooms", type=lambda names: set(names.split(",")))
+    options = parser.parse_args()
     suite = runner.Runner(options, CASE_TIMEOUT_S)
-    chosen = [case for case in all_cases() if suite.chooses(case.name)]
+    chosen = [case for case in all_cases()
+              if suite.chooses(case.name) and (not options.rooms or case.name.partition(".")[0] in options.rooms)]
     if options.list:
         print("\n".join(case.name for case in chosen))
         return 0
