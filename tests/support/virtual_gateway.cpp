@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "dataplane/base/check.hpp"
 
@@ -17,11 +18,11 @@ std::array<std::pair<IpAddr, NicPortId>, 4> own_addresses() {
 }  // namespace
 
 VirtualGateway::VirtualGateway(const Options& options)
-    : options_(options), affinity_memory_(lb::AffinityTable::memory_needed(options.affinity_entries)) {
-    const HashKey secret = HashKey::random();
-    auto affinity = lb::AffinityTable::create(affinity_memory_.span(), options.affinity_entries, HashKey::random());
-    PENSTOCK_CHECK(affinity);
-    affinity_ = *affinity;
+    : options_(options),
+      secrets_(options.secrets_from.value_or(0)),
+      owner_key_(new_key()),
+      affinity_key_(new_key()),
+      affinity_memory_(lb::AffinityTable::memory_needed(options.affinity_entries)) {
     std::vector<nat::PortReplyHash> hashes;
     if (options.up_hash) {
         hashes.push_back({kUp, &*options.up_hash});
@@ -32,36 +33,16 @@ VirtualGateway::VirtualGateway(const Options& options)
     auto rules = nat::ReplyRules::create(hashes, options.workers);
     PENSTOCK_CHECK(rules);
     reply_rules_ = std::move(*rules);
+    start_affinity();
     for (uint32_t w = 0; w < options.workers; ++w) {
-        auto state = std::make_unique<WorkerState>(
+        workers_.push_back(std::make_unique<WorkerState>(
             conn::Table::memory_needed(options.connections),
-            nat::PortProposer::memory_needed(options.connections, options.snat_ports, options.workers, &reply_rules_));
-        state->backend_links.resize(options.connections + options.connections % 2);
-        auto table = conn::Table::create(state->table.span(), options.connections, HashKey::random());
-        auto ports = nat::PortProposer::create(state->ports.span(), options.connections, options.snat_ports, {static_cast<uint8_t>(w)},
-                                               options.workers, HashKey::random(), &reply_rules_);
-        PENSTOCK_CHECK(table && ports);
-        backend_rows_[w] = state->backends.data();
-        state->context.reset(new pipeline::WorkerContext{
-            .self = {static_cast<uint8_t>(w)},
-            .workers = options.workers,
-            .rate = rate_,
-            .owner = {.workers = options.workers, .secret = secret, .rules = reply_rules_.empty() ? nullptr : &reply_rules_},
-            .connections = std::move(*table),
-            .by_backend = conn::BackendIndex(state->backend_links, state->backend_heads),
-            .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate_)),
-            .snat_ports = std::move(*ports),
-            .schedulers = lb::SchedulerState(state->cursors, HashKey::random().k0, lb::BackendRows(backend_rows_).first(options.workers)),
-            .pending = route::PendingPackets<rte_mbuf*>(rate_),
-            .neighbour_use = route::NeighbourUse(state->neighbour_use),
-            .rejects = pipeline::RejectLimiter(options.rejects_per_second, options.rejects_burst, rate_),
-            .affinity = affinity_,
-            .counters = {&state->worker_counters, state->services, state->backends},
-            .resolve = &state->resolve,
-        });
-        state->context->ports[kUp.value] = {kUpMac, {options.flow_stays_on_queue, options.snat_blocks_on_queue}};
-        state->context->ports[kCluster.value] = {kClusterMac, {options.flow_stays_on_queue, options.snat_blocks_on_queue}};
-        workers_.push_back(std::move(state));
+            nat::PortProposer::memory_needed(options.connections, options.snat_ports, options.workers, &reply_rules_)));
+        workers_[w]->table_key = new_key();
+        workers_[w]->ports_key = new_key();
+        workers_[w]->backend_links.resize(options.connections + options.connections % 2);
+        backend_rows_[w] = workers_[w]->backends.data();
+        start_worker(w);
     }
     auto snat = std::make_shared<nat::SnatConfig>();
     for (const auto& [address, port] : own_addresses()) {
@@ -70,6 +51,75 @@ VirtualGateway::VirtualGateway(const Options& options)
     snat->ports = options.snat_ports;
     snapshot_.snat = snat;
     rebuild_routes();
+    remember();
+}
+
+HashKey VirtualGateway::new_key() {
+    return options_.secrets_from ? HashKey{secrets_.next(), secrets_.next()} : HashKey::random();
+}
+
+void VirtualGateway::start_affinity() {
+    auto affinity = lb::AffinityTable::create(affinity_memory_.span(), options_.affinity_entries, affinity_key_);
+    PENSTOCK_CHECK(affinity);
+    affinity_ = *affinity;
+}
+
+void VirtualGateway::start_worker(uint32_t index) {
+    WorkerState& state = *workers_[index];
+    const WorkerId self{static_cast<uint8_t>(index)};
+    auto table = conn::Table::create(state.table.span(), options_.connections, state.table_key);
+    auto ports = nat::PortProposer::create(state.ports.span(), options_.connections, options_.snat_ports, self, options_.workers,
+                                           state.ports_key, &reply_rules_);
+    PENSTOCK_CHECK(table && ports);
+    if (!state.schedulers_at_start) {
+        const std::span rows = lb::BackendRows(backend_rows_).first(options_.workers);
+        state.schedulers_at_start.emplace(state.cursors, new_key().k0, rows);
+        state.cursors_at_start.assign(state.cursors.begin(), state.cursors.begin() + state.services.size() * lb::kBackendSetsMax);
+    }
+    state.context.reset(new pipeline::WorkerContext{
+        .self = self,
+        .workers = options_.workers,
+        .rate = rate_,
+        .owner = {.workers = options_.workers, .secret = owner_key_, .rules = reply_rules_.empty() ? nullptr : &reply_rules_},
+        .connections = std::move(*table),
+        .by_backend = conn::BackendIndex(state.backend_links, state.backend_heads),
+        .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate_)),
+        .snat_ports = std::move(*ports),
+        .schedulers = *state.schedulers_at_start,
+        .pending = route::PendingPackets<rte_mbuf*>(rate_),
+        .neighbour_use = route::NeighbourUse(state.neighbour_use),
+        .rejects = pipeline::RejectLimiter(options_.rejects_per_second, options_.rejects_burst, rate_),
+        .affinity = affinity_,
+        .counters = {&state.worker_counters, state.services, state.backends},
+        .resolve = &state.resolve,
+    });
+    state.context->ports[kUp.value] = {kUpMac, {options_.flow_stays_on_queue, options_.snat_blocks_on_queue}};
+    state.context->ports[kCluster.value] = {kClusterMac, {options_.flow_stays_on_queue, options_.snat_blocks_on_queue}};
+}
+
+void VirtualGateway::remember() {
+    remembered_ = configuration();
+}
+
+void VirtualGateway::forget() {
+    configuration() = remembered_;
+    own_segments_.clear();
+    start_affinity();
+    for (uint32_t w = 0; w < options_.workers; ++w) {
+        WorkerState& state = *workers_[w];
+        std::ranges::copy(state.cursors_at_start, state.cursors.begin());
+        std::ranges::fill(state.backend_links, conn::BackendLink{});
+        std::ranges::fill(state.backend_heads, 0U);
+        std::destroy_at(&state.worker_counters);
+        std::construct_at(&state.worker_counters);
+        std::destroy(state.services.begin(), state.services.end());
+        std::uninitialized_value_construct(state.services.begin(), state.services.end());
+        std::destroy(state.backends.begin(), state.backends.end());
+        std::uninitialized_value_construct(state.backends.begin(), state.backends.end());
+        std::destroy_at(&state.resolve);
+        std::construct_at(&state.resolve);
+        start_worker(w);
+    }
 }
 
 ServiceId VirtualGateway::service_id(const TestService& service) {

@@ -10,11 +10,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "dataplane/pipeline/stages.hpp"
 #include "tests/support/aligned_memory.hpp"
+#include "tests/support/prng.hpp"
 
 namespace penstock::test {
 
@@ -88,6 +90,7 @@ class VirtualGateway {
         uint32_t affinity_entries = 4096;
         std::optional<nat::ReplyHash> up_hash = {}, cluster_hash = {};  // how the ports' RSS is foretold to choose workers
         bool snat_any_egress = false;                                   // SNAT addresses are not tied to their twins' ports
+        std::optional<uint64_t> secrets_from = {};  // hash keys by this number, so that the same packets always fall alike; else by chance
     };
     VirtualGateway() : VirtualGateway(Options{}) {}
     explicit VirtualGateway(const Options& options);
@@ -134,6 +137,12 @@ class VirtualGateway {
     // Lets every worker look at its whole table once for idle connections.
     void age();
 
+    // For whoever tries one thing after another and wants each to begin alike: forget() goes back to what remember() saw (at first the new
+    // gateway), without connections, counts or anything else that packets leave behind, with the time and the secrets of then. Costs a
+    // fraction of a new gateway.
+    void remember();
+    void forget();
+
     [[nodiscard]] pipeline::WorkerContext& worker(uint32_t index) { return *workers_[index]->context; }
     [[nodiscard]] const config::Snapshot& snapshot() const { return snapshot_; }
     [[nodiscard]] lb::AffinityTable& affinity() { return affinity_; }
@@ -147,6 +156,7 @@ class VirtualGateway {
     struct WorkerState {
         explicit WorkerState(size_t table_bytes, size_t port_bytes) : table(table_bytes), ports(port_bytes) {}
         AlignedMemory table, ports;
+        HashKey table_key, ports_key;
         std::vector<conn::BackendLink> backend_links;
         std::vector<uint32_t> backend_heads = std::vector<uint32_t>(4096);
         std::vector<uint32_t> cursors = std::vector<uint32_t>(lb::SchedulerState::kCursors);
@@ -155,6 +165,9 @@ class VirtualGateway {
         std::vector<stats::ServiceCounters> services = std::vector<stats::ServiceCounters>(64);
         std::vector<stats::BackendCounters> backends = std::vector<stats::BackendCounters>(4096);
         pipeline::ResolveQueue resolve;
+        // As they begin: to draw half a million cursors anew takes longer than all the rest.
+        std::optional<lb::SchedulerState> schedulers_at_start;
+        std::vector<uint32_t> cursors_at_start;
         std::unique_ptr<pipeline::WorkerContext> context;
     };
     struct InFlight {
@@ -163,6 +176,10 @@ class VirtualGateway {
         pipeline::Arrival arrival;
         uint32_t handoffs;
     };
+    [[nodiscard]] HashKey new_key();
+    void start_affinity();
+    // A worker without a past, in the memory and with the secrets that it has.
+    void start_worker(uint32_t index);
     void run(WorkerId worker, std::vector<InFlight> packets, std::vector<Outcome>& outcomes);
     ServiceId service_id(const TestService& service);
     BackendId backend_id(const TestService& service, const IpAddr& address);
@@ -174,6 +191,8 @@ class VirtualGateway {
     TscRate rate_{1'000'000'000};
     TscTime now_{1'000'000'000'000};
     Options options_;
+    Prng secrets_;
+    HashKey owner_key_, affinity_key_;
     nat::ReplyRules reply_rules_;
     AlignedMemory affinity_memory_;
     lb::AffinityTable affinity_;
@@ -193,6 +212,15 @@ class VirtualGateway {
     bool routes_ = true;
     uint16_t mtu_ = 1500;
     std::vector<route::LocalAddress> present_vips_;
+
+    // What is no worker's.
+    auto configuration() {
+        return std::tie(now_, snapshot_, service_ids_, backend_ids_, stays_, services_generation_, unresolved_, routes_, mtu_,
+                        present_vips_);
+    }
+    std::tuple<TscTime, config::Snapshot, std::vector<std::pair<std::string, ServiceId>>, std::vector<std::pair<std::string, BackendId>>,
+               std::map<uint32_t, Stay>, uint64_t, std::vector<uint8_t>, bool, uint16_t, std::vector<route::LocalAddress>>
+        remembered_;
 };
 
 }  // namespace penstock::test
