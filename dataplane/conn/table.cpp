@@ -41,6 +41,13 @@ uint64_t units_for(uint32_t capacity) {
 void store_word(uint32_t& word, uint32_t value) noexcept {
     __atomic_store_n(&word, value, __ATOMIC_RELEASE);
 }
+// As bytes: clang's builtins take no enumeration.
+void store_family(IpFamily& family, IpFamily value) noexcept {
+    __atomic_store_n(reinterpret_cast<uint8_t*>(&family), static_cast<uint8_t>(value), __ATOMIC_RELEASE);
+}
+IpFamily load_family(const IpFamily& family) noexcept {
+    return static_cast<IpFamily>(__atomic_load_n(reinterpret_cast<const uint8_t*>(&family), __ATOMIC_ACQUIRE));
+}
 
 // The copies below are the two halves of a sequence lock that needs no fence. Each word is stored with release after the generation turned
 // even, and loaded with acquire before the generation is read again: a reader that met one word of a later life also meets its generation.
@@ -324,7 +331,7 @@ Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint
             addresses.by_direction[direction] = {keys[direction].source.bytes(), keys[direction].destination.bytes()};
         }
         // read() of the second unit must learn that it holds addresses before it can take one of them for a generation.
-        __atomic_store_n(&entry.family, IpFamily::V6, __ATOMIC_RELEASE);
+        store_family(entry.family, IpFamily::V6);
         fill(&entries_[unit + 1], &addresses);
     }
     packed.generation = entry.generation;  // stays even until the entry is complete
@@ -355,7 +362,7 @@ Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint
 void Table::give_back_v6(uint32_t unit) noexcept {
     // The second unit becomes one without a connection before read() may take it for one again.
     store_word(entries_[unit + 1].generation, 0);
-    __atomic_store_n(&entries_[unit].family, IpFamily::V4, __ATOMIC_RELEASE);
+    store_family(entries_[unit].family, IpFamily::V4);
     give_back_pair(unit);
 }
 
@@ -387,7 +394,7 @@ bool Table::read(uint32_t unit, Connection& out) const noexcept {
     const Entry& entry = entries_[unit];
     // A second unit is a connection's only while the first is no IPv6 connection's; and none may have come and gone meanwhile.
     const Entry& first = entries_[unit & ~1U];
-    const auto holds_addresses = [&] { return (unit & 1) != 0 && __atomic_load_n(&first.family, __ATOMIC_ACQUIRE) == IpFamily::V6; };
+    const auto holds_addresses = [&] { return (unit & 1) != 0 && load_family(first.family) == IpFamily::V6; };
     for (int i = 0; i < kTries; ++i) {
         const uint32_t first_before = __atomic_load_n(&first.generation, __ATOMIC_ACQUIRE);
         if (holds_addresses()) {
