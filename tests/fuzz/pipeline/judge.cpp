@@ -1,0 +1,343 @@
+#include "tests/fuzz/pipeline/judge.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "dataplane/conn/table.hpp"
+#include "tests/fuzz/pipeline/world.hpp"
+#include "tests/support/packet_builder.hpp"
+
+namespace penstock::fuzz {
+namespace {
+
+using test::Outcome;
+
+// ICMP's 8 bytes and an IP header: what an answer that quotes all of a packet is longer than that.
+constexpr size_t kAnswerOverhead4 = 28, kAnswerOverhead6 = 48;
+constexpr size_t kIcmpErrorMax4 = 576, kIcmpErrorMax6 = 1280;  // RFC 1812, 4.3.2.3; RFC 4443, 2.4 (c)
+constexpr size_t kFrameMin = 60;
+constexpr uint8_t kRst = 0x04;
+
+// One arrival and what became of it, as all rules below see them.
+struct Case {
+    const Arrived& arrived;
+    const Outcome& outcome;
+    const Rules& rules;
+    const std::set<IpAddr>& spoke;
+    Sight in, out;
+
+    [[nodiscard]] const Frame& before() const { return arrived.frame; }
+    [[nodiscard]] const Frame& after() const { return outcome.frame; }
+
+    void rule(bool holds, const char* what) const {
+        if (holds) [[likely]] {
+            return;
+        }
+        std::fprintf(stderr, "pipeline fuzz: %s\n%s on port %u, verdict %s", what, arrived.from_host ? "from the host" : "from the wire",
+                     unsigned{arrived.port.value}, to_string(outcome.verdict));
+        if (outcome.verdict == Verdict::Drop) {
+            std::fprintf(stderr, " (%.*s)", static_cast<int>(text_of(outcome.reason).counter.size()),
+                         text_of(outcome.reason).counter.data());
+        }
+        std::fprintf(stderr, ", egress %u, worker %u\nin  = %s\nout = %s\n", unsigned{outcome.egress.value}, unsigned{outcome.worker.value},
+                     test::to_scapy(before()).c_str(), test::to_scapy(after()).c_str());
+        std::abort();
+    }
+};
+
+bool is_group_mac(const Frame& frame) {
+    return !frame.empty() && (frame[0] & 1) != 0;
+}
+bool is_blocked(const Case& the) {
+    return the.in.vlan_tags == 0 && the.rules.has_blocklist && !the.arrived.from_host && the.in.is_ip &&
+           (the.in.source == kBlocked4 || the.in.source == kBlocked6);
+}
+uint8_t tcp_flags(const Frame& frame, const Sight& sight) {
+    return sight.is_ip && sight.protocol == kTcp && !sight.is_later_fragment && sight.l4_bytes() >= 14 ? frame[sight.l4 + 13] : uint8_t{0};
+}
+uint8_t icmp_type(const Frame& frame, const Sight& sight) {
+    const bool is_icmp =
+        sight.is_ip && !sight.is_later_fragment && sight.protocol == (sight.is_v4 ? kIcmp : kIcmpv6) && sight.l4_bytes() >= 8;
+    return is_icmp ? frame[sight.l4] : uint8_t{255};
+}
+bool is_echo_request(const Frame& frame, const Sight& sight) {
+    return icmp_type(frame, sight) == (sight.is_v4 ? 8 : 128);
+}
+bool is_echo_reply(const Frame& frame, const Sight& sight) {
+    return icmp_type(frame, sight) == (sight.is_v4 ? 0 : 129);
+}
+bool is_sctp_abort(const Frame& frame, const Sight& sight) {
+    return sight.is_ip && sight.protocol == kSctp && !sight.is_fragment && sight.l4_bytes() >= 16 && frame[sight.l4 + 12] == 6;
+}
+
+// The gateway's own word instead of the packet: told by what it is.
+bool is_answer(const Case& the) {
+    return (is_icmp_error(the.after(), the.out) && !is_icmp_error(the.before(), the.in)) ||
+           (is_echo_reply(the.after(), the.out) && is_echo_request(the.before(), the.in)) ||
+           ((tcp_flags(the.after(), the.out) & kRst) != 0 && (tcp_flags(the.before(), the.in) & kRst) == 0) ||
+           (is_sctp_abort(the.after(), the.out) && !is_sctp_abort(the.before(), the.in));
+}
+
+void judge_ethernet(const Case& the) {
+    const NicPortId egress = the.outcome.egress;
+    the.rule(egress == test::kUp || egress == test::kCluster, "it leaves by a port that is there");
+    const MacAddr& own = egress == test::kUp ? test::kUpMac : test::kClusterMac;
+    the.rule(std::equal(own.bytes.begin(), own.bytes.end(), the.after().begin() + 6), "it leaves with the port's own source address");
+    const MacAddr neighbour = egress == test::kUp ? test::kClientMac : test::backend_mac(the.after()[5]);
+    const bool is_known = std::equal(neighbour.bytes.begin(), neighbour.bytes.end(), the.after().begin());
+    the.rule(is_known, "it leaves for a neighbour's Ethernet address");
+}
+
+void judge_answer(const Case& the) {
+    the.rule(the.in.is_ip && the.in.ip_sum_right && l4_sum(the.before(), the.in) != L4Sum::Wrong, "what came damaged is not answered");
+    the.rule(!is_icmp_error(the.before(), the.in) && !the.in.is_later_fragment, "neither ICMP errors nor later fragments are answered");
+    the.rule(!is_group_mac(the.before()) && !is_nobodys(the.in.destination) && !is_nobodys(the.in.source),
+             "nothing to a group or from nobody is answered");
+    the.rule(the.out.destination == the.in.source, "an answer goes to who asked");
+    the.rule(the.out.source == the.in.destination || is_own(the.out.source), "an answer comes from whom was asked, or from the gateway");
+    the.rule(l4_sum(the.after(), the.out) == L4Sum::Right, "an answer's checksum is right");
+    the.rule(the.out.ttl >= 32, "an answer has a time to live");
+    the.rule(the.out.l3_bytes <= the.in.l3_bytes + (the.in.is_v4 ? kAnswerOverhead4 : kAnswerOverhead6), "an answer does not amplify");
+    if (!is_icmp_error(the.after(), the.out)) {
+        return;
+    }
+    the.rule(the.out.l3_bytes <= (the.out.is_v4 ? kIcmpErrorMax4 : kIcmpErrorMax6), "an ICMP error is not too long");
+    const Frame quote = quoted_by(the.after(), the.out);
+    the.rule(!quote.empty() && quote.size() - kEtherBytes <= the.in.l3_bytes, "an ICMP error quotes no more than there was");
+    for (size_t at = 0; at < quote.size() - kEtherBytes; ++at) {
+        const bool counts_hops = the.in.is_v4 ? at == 8 || at == 10 || at == 11 : at == 7;  // TTL and the checksum over it
+        the.rule(counts_hops || quote[kEtherBytes + at] == the.before()[the.in.l3 + at], "an ICMP error quotes what its receiver sent");
+    }
+}
+
+// Addresses, ports and checksum of a message, in ones' complement: translation does not change it, whatever else the sum is over.
+uint32_t translated_sum(const Frame& frame, const Sight& sight, size_t checksum_at) {
+    uint32_t sum = 0;
+    for (size_t at = sight.is_v4 ? 12 : 8; at < (sight.is_v4 ? 20 : 40); at += 2) {
+        sum += word_at(frame, sight.l3 + at);
+    }
+    sum += uint32_t{word_at(frame, sight.l4)} + word_at(frame, sight.l4 + 2) + word_at(frame, sight.l4 + checksum_at);
+    return sum % 0xffff;
+}
+
+bool is_same(const Case& the, size_t in_from, size_t out_from) {
+    const auto end_of = [](const Frame& frame, const Sight& sight) {
+        return frame.begin() + static_cast<ptrdiff_t>(sight.l3 + sight.l3_bytes);
+    };
+    return std::equal(the.before().begin() + static_cast<ptrdiff_t>(in_from), end_of(the.before(), the.in),
+                      the.after().begin() + static_cast<ptrdiff_t>(out_from), end_of(the.after(), the.out));
+}
+
+void judge_tcp_header(const Case& the) {
+    constexpr size_t kSequence = 4, kChecksum = 16, kUrgent = 18;
+    const auto field = [&](size_t at) { return word_at(the.before(), the.in.l4 + at) == word_at(the.after(), the.out.l4 + at); };
+    for (size_t at = kSequence; at < kChecksum; at += 2) {
+        the.rule(field(at), "sequence numbers, flags and window of a segment are its ends' business");
+    }
+    the.rule(field(kUrgent), "urgent pointers stay");
+}
+
+// The transport header of a whole packet or a first fragment, and all behind it.
+void judge_message(const Case& the) {
+    const size_t in = the.in.l4, out = the.out.l4;
+    switch (the.in.protocol) {
+        case kTcp:
+            if (the.in.l4_bytes() >= 20) {
+                judge_tcp_header(the);
+                if (!the.rules.clamps_mss || (tcp_flags(the.before(), the.in) & 0x02) == 0) {
+                    the.rule(is_same(the, in + 20, out + 20), "a segment's options and payload stay");
+                    the.rule(translated_sum(the.before(), the.in, 16) == translated_sum(the.after(), the.out, 16),
+                             "a segment's checksum is as right as it was");
+                }
+            }
+            return;
+        case kUdp:
+            if (the.in.l4_bytes() >= 8) {
+                the.rule(word_at(the.before(), in + 4) == word_at(the.after(), out + 4) && is_same(the, in + 8, out + 8),
+                         "a datagram's payload stays");
+                const bool has_none = word_at(the.before(), in + 6) == 0;
+                the.rule(has_none == (word_at(the.after(), out + 6) == 0), "a checksum that was not sent is not made up, nor lost");
+                the.rule(has_none || translated_sum(the.before(), the.in, 6) == translated_sum(the.after(), the.out, 6),
+                         "a datagram's checksum is as right as it was");
+            }
+            return;
+        case kSctp:
+            the.rule(the.in.l4_bytes() < 12 ||
+                         (is_same(the, in + 12, out + 12) && std::equal(the.before().begin() + static_cast<ptrdiff_t>(in + 4),
+                                                                        the.before().begin() + static_cast<ptrdiff_t>(in + 8),
+                                                                        the.after().begin() + static_cast<ptrdiff_t>(out + 4))),
+                     "an SCTP packet's tag and chunks stay");
+            return;
+        default:
+            return;
+    }
+}
+
+// Where an inner packet says that it came from and went to; it may be cut behind its header.
+struct Inner {
+    IpAddr source, destination;
+    uint8_t protocol = 0;
+    size_t l4 = 0;
+};
+std::optional<Inner> inner_of(const Frame& quote, bool is_v4) {
+    const size_t header = is_v4 ? 20 : 40;
+    if (quote.size() < kEtherBytes + header) {
+        return std::nullopt;
+    }
+    Frame whole = quote;
+    if (is_v4) {
+        set_word(whole, kEtherBytes + 2, static_cast<uint16_t>(whole.size() - kEtherBytes));
+    } else {
+        set_word(whole, kEtherBytes + 4, static_cast<uint16_t>(whole.size() - kEtherBytes - header));
+    }
+    const Sight sight = look(whole);
+    return sight.is_ip ? std::optional(Inner{sight.source, sight.destination, sight.protocol, sight.l4}) : std::nullopt;
+}
+
+void judge_error(const Case& the) {
+    const Frame quoted_in = quoted_by(the.before(), the.in), quoted_out = quoted_by(the.after(), the.out);
+    the.rule(quoted_in.size() == quoted_out.size() && !quoted_out.empty(), "a quote keeps its length");
+    const std::optional<Inner> was = inner_of(quoted_in, the.in.is_v4), is = inner_of(quoted_out, the.out.is_v4);
+    the.rule(was && is, "an error that passes quotes a packet that can be read");
+    the.rule(is->source == the.out.destination, "an error goes to who sent the packet that it quotes");
+    the.rule(!is_endpoint(is->destination) || is_endpoint(the.out.destination), "a quote tells no client of an endpoint");
+    the.rule(is->protocol == was->protocol, "a quote keeps its protocol");
+    if (the.in.is_v4) {
+        const auto sum = [](const Frame& quote, const Inner& inner) {
+            return test::reference_checksum(std::span(quote).subspan(kEtherBytes, inner.l4 - kEtherBytes));
+        };
+        the.rule((sum(quoted_in, *was) == 0) == (sum(quoted_out, *is) == 0), "a quoted header's checksum is as right as it was");
+    }
+}
+
+void judge_forwarded(const Case& the) {
+    the.rule(the.in.is_ip && the.in.vlan_tags <= 1 && the.in.ip_sum_right, "only a well-formed packet is passed on");
+    the.rule(!is_group_mac(the.before()), "a frame to a group is not passed on");
+    the.rule(the.in.is_v4 == the.out.is_v4 && the.in.protocol == the.out.protocol && the.in.is_fragment == the.out.is_fragment,
+             "it stays what it is");
+    the.rule(the.out.ttl + 1 == the.in.ttl, "a hop costs one of its time to live");
+    the.rule(the.in.l4 - the.in.l3 == the.out.l4 - the.out.l3 && the.in.l3_bytes == the.out.l3_bytes, "headers keep their lengths");
+    the.rule(!is_nobodys(the.in.source) && !is_nobodys(the.out.destination), "nothing from nobody or to nobody is passed on");
+
+    const bool is_error = is_icmp_error(the.before(), the.in);
+    const IpAddr &from = the.out.source, &to = the.out.destination;
+    if (is_endpoint(from)) {
+        the.rule((is_endpoint(to) || is_own(to)) && from == the.in.source,
+                 "an endpoint's address is shown to another endpoint that it is a client of, and to nobody else");
+    }
+    if (is_endpoint(to) && !(is_vip(from) || is_error)) {
+        the.rule(is_vip(the.in.destination) || is_own(the.in.destination), "only a Service's clients get to its endpoints");
+        the.rule(is_own(from) || from == the.in.source, "an endpoint sees the gateway, or the client");
+        if (the.in.has_ports(the.before()) && the.in.protocol == kTcp && word_at(the.before(), the.in.l4 + 2) == kRangedPort &&
+            is_vip(the.in.destination)) {
+            the.rule(is_in_ranges(the.in.source), "source ranges hold");
+        }
+    } else if (!is_endpoint(to) && !is_own(to)) {
+        the.rule(the.spoke.contains(to), "nobody gets packets who never sent one");
+        the.rule(is_vip(from) || is_own(from) || (is_error && from == the.in.source), "a client sees the Service's address");
+        the.rule(is_endpoint(the.in.source) || is_own(the.in.source) || is_error, "only endpoints answer for a Service");
+    }
+
+    const L4Sum was = l4_sum(the.before(), the.in), is = l4_sum(the.after(), the.out);
+    the.rule(was == is || the.in.is_fragment, "a checksum is as right as it was");
+    if (is_error) {
+        judge_error(the);
+    } else if (the.in.is_later_fragment) {
+        the.rule(is_same(the, the.in.l4, the.out.l4), "a later fragment is payload");
+    } else {
+        judge_message(the);
+    }
+}
+
+// Ethernet addresses apart, which a delivery to the host may change.
+bool is_untouched(const Case& the) {
+    return the.before().size() == the.after().size() && std::equal(the.before().begin() + 12, the.before().end(), the.after().begin() + 12);
+}
+
+void judge_left(const Case& the) {
+    if (the.arrived.from_host && the.before() == the.after()) {
+        the.rule(the.outcome.egress == the.arrived.port, "what is nobody's flow leaves by the port that Linux chose");
+        return;
+    }
+    the.rule(!is_blocked(the), "nothing comes of a blocked source's packet");
+    the.rule(the.out.is_ip && the.out.vlan_tags == 0 && the.out.l3 == kEtherBytes, "what leaves is a whole IP packet in a plain frame");
+    the.rule(the.out.ip_sum_right, "the IPv4 checksum of what leaves is right");
+    the.rule(the.out.l3_bytes <= the.rules.mtu, "what leaves fits its link");
+    the.rule(the.out.ttl >= 1, "what leaves may still live");
+    const size_t packet = kEtherBytes + the.out.l3_bytes;
+    the.rule(the.after().size() == packet || the.after().size() <= std::max(the.before().size(), kFrameMin),
+             "no stale bytes behind an answer");
+    if (the.outcome.verdict == Verdict::Transmit) {
+        judge_ethernet(the);
+    }
+    is_answer(the) ? judge_answer(the) : judge_forwarded(the);
+}
+
+void judge_punted(const Case& the) {
+    the.rule(!is_blocked(the), "nothing comes of a blocked source's packet");
+    the.rule(!the.arrived.from_host || !(the.before() == the.after()), "Linux does not get back what it sent");
+    if (!is_untouched(the)) {
+        the.rule(the.out.is_ip && the.out.ip_sum_right, "what is delivered to the host is a whole IP packet");
+        return is_answer(the) ? judge_answer(the) : judge_forwarded(the);
+    }
+    if (!the.in.is_ip || is_group_mac(the.before()) || !is_served(the.in.destination, the.rules.publication) || the.in.vlan_tags > 0) {
+        return;
+    }
+    const uint8_t type = icmp_type(the.before(), the.in);
+    const bool is_asked = the.in.is_v4 ? type == 8 : type == 128 || type == 135 || type == 136;
+    the.rule(is_asked && the.rules.has_present_vips && std::ranges::find(kPresentVips, the.in.destination) != kPresentVips.end(),
+             "Linux is not asked about an address that only Services have");
+}
+
+}  // namespace
+
+void Judge::judge(const Arrived& arrived, const Outcome& outcome, const Rules& rules) {
+    const Case the{arrived, outcome, rules, spoke_, look(arrived.frame), look(outcome.frame)};
+    if (the.in.is_ip) {
+        spoke_.insert(the.in.source);
+    }
+    switch (outcome.verdict) {
+        case Verdict::Drop:
+            the.rule(static_cast<size_t>(outcome.reason) < kDropReasons, "a drop has a reason");
+            return;
+        case Verdict::Transmit:
+        case Verdict::Hold:
+            return judge_left(the);
+        case Verdict::Punt:
+            return judge_punted(the);
+        case Verdict::Handoff:
+            return the.rule(false, "no packet goes in circles");
+        case Verdict::None:
+            return the.rule(false, "every packet has a verdict");
+    }
+}
+
+void Judge::audit(test::VirtualGateway& gateway, uint32_t workers) {
+    const auto books = [](bool agree, const char* what) {
+        if (!agree) {
+            std::fprintf(stderr, "pipeline fuzz: %s\n", what);
+            std::abort();
+        }
+    };
+    for (uint32_t w = 0; w < workers; ++w) {
+        pipeline::WorkerContext& context = gateway.worker(w);
+        uint64_t of_services = 0, of_backends = 0;
+        for (const stats::ServiceCounters& row : context.counters.services) {
+            of_services += row.connections.read();
+        }
+        for (const stats::BackendCounters& row : context.counters.backends) {
+            of_backends += row.connections.read();
+            books(row.open.read() <= row.connections.read(), "a backend has more open flows than flows");
+        }
+        const uint32_t size = context.connections.size();
+        books(of_services == size && of_backends == size, "connections, and what Services and backends count of them, differ");
+        books(context.count()[stats::Counter::Connections].read() == size, "the level of connections is not how many there are");
+        books(context.connections.units_used() <= context.connections.capacity(), "the connection table exceeds its bound");
+        const uint64_t opened = context.count()[stats::Counter::NewConnections].read(),
+                       closed = context.count()[stats::Counter::ClosedConnections].read();
+        books(opened - closed == size, "connections opened less connections closed are not those that are there");
+    }
+}
+
+}  // namespace penstock::fuzz

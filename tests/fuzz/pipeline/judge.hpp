@@ -1,0 +1,37 @@
+// What may leave the gateway, and what may not, whatever came in. The judge keeps no model of the flows: it knows who is who (world.hpp),
+// sees the frame that came and the frame that leaves (sight.hpp), and holds the gateway's books against each other.
+#pragma once
+
+#include <set>
+
+#include "tests/fuzz/pipeline/sight.hpp"
+#include "tests/support/virtual_gateway.hpp"
+
+namespace penstock::fuzz {
+
+// How a frame came in, and under which rules.
+struct Arrived {
+    Frame frame;
+    NicPortId port;
+    bool from_host = false;
+};
+struct Rules {
+    uint8_t publication = 0;  // of Services
+    bool has_blocklist = false;
+    bool has_present_vips = false;
+    bool clamps_mss = false;
+    uint16_t mtu = 1500;
+};
+
+class Judge {
+ public:
+    // Stops the program, with both frames as scapy lines, where `outcome` is none that may follow from `arrived`.
+    void judge(const Arrived& arrived, const test::Outcome& outcome, const Rules& rules);
+    // The same of the books: each entry of the tables is counted once with its Service and its backend, and all bounds hold.
+    static void audit(test::VirtualGateway& gateway, uint32_t workers);
+
+ private:
+    std::set<IpAddr> spoke_;  // sources of what came from the wire or from the host
+};
+
+}  // namespace penstock::fuzz

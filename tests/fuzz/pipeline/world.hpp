@@ -1,0 +1,64 @@
+// The small world in which the pipeline fuzzer's programs run: a few Services of each kind, everybody's addresses, and which of them may
+// stand where. Small on purpose, so that random choices meet.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "tests/support/virtual_gateway.hpp"
+
+namespace penstock::fuzz {
+
+// Endpoints are hosts 11 to 16 on the cluster's link; 1 is the gateway host itself.
+inline constexpr uint8_t kFirstEndpoint = 11, kLastEndpoint = 16;
+inline constexpr uint8_t kClusterRouter = 250;
+
+// Only clients in these may use the Service on kRangedPort.
+inline constexpr L4Port kRangedPort = 92, kRangedBackendPort = 9392;
+
+inline const std::array<IpAddr, 3> kVips4{IpAddr::v4(80, 11, 12, 10), IpAddr::v4(80, 11, 12, 11), IpAddr::v4(80, 11, 12, 12)};
+inline const std::array<IpAddr, 3> kVips6{*IpAddr::parse("2001:db8:80::10"), *IpAddr::parse("2001:db8:80::11"),
+                                          *IpAddr::parse("2001:db8:80::12")};
+// The second of each family may be on the uplink's twin (VIP presence).
+inline const std::vector<IpAddr> kPresentVips{kVips4[1], kVips6[1]};
+
+// Clients, near and far, honest and impossible. The last address of each family's first four is on the blocklist, where there is one.
+inline const std::array<IpAddr, 10> kSources4{test::kClient,
+                                              IpAddr::v4(198, 51, 100, 7),
+                                              IpAddr::v4(198, 51, 100, 8),
+                                              IpAddr::v4(192, 0, 2, 66),
+                                              IpAddr::v4(10, 80, 1, 99),
+                                              IpAddr::v4(127, 0, 0, 1),
+                                              IpAddr::v4(0, 0, 0, 0),
+                                              IpAddr::v4(255, 255, 255, 255),
+                                              IpAddr::v4(224, 0, 0, 5),
+                                              IpAddr::v4(240, 0, 0, 1)};
+inline const std::array<IpAddr, 9> kSources6{test::kClient6,
+                                             *IpAddr::parse("2001:db8:1::7"),
+                                             *IpAddr::parse("2001:db8:1::8"),
+                                             *IpAddr::parse("2001:db8:66::66"),
+                                             *IpAddr::parse("fd00:80:1::99"),
+                                             *IpAddr::parse("fe80::2"),
+                                             *IpAddr::parse("::1"),
+                                             *IpAddr::parse("::"),
+                                             *IpAddr::parse("ff02::1")};
+inline const IpAddr kBlocked4 = kSources4[3], kBlocked6 = kSources6[3];
+
+// What is published: everything; some of it gone; endpoints exchanged; sources kept that were translated, and the reverse.
+inline constexpr uint8_t kPublications = 4;
+[[nodiscard]] std::vector<test::TestService> services_of(uint8_t publication);
+
+// L4 ports that mean something to somebody here, 0 included.
+[[nodiscard]] std::span<const L4Port> known_ports();
+
+[[nodiscard]] bool is_vip(const IpAddr& address);
+// A VIP that some Service of this publication has.
+[[nodiscard]] bool is_served(const IpAddr& address, uint8_t publication);
+[[nodiscard]] bool is_own(const IpAddr& address);
+[[nodiscard]] bool is_endpoint(const IpAddr& address);
+[[nodiscard]] bool is_in_ranges(const IpAddr& client);
+// Nobody may be answered there: loopback, multicast, broadcast, unspecified, reserved.
+[[nodiscard]] bool is_nobodys(const IpAddr& address);
+
+}  // namespace penstock::fuzz
