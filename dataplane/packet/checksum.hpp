@@ -62,6 +62,8 @@ class ChecksumDelta {
         return *this;
     }
 
+    ChecksumDelta& add(const ChecksumDelta& other) noexcept { return sum_ += other.sum_, *this; }
+
     // The checksum that the changed bytes carry if they carried `sent` before. A wrong sum stays wrong by as much.
     [[nodiscard]] constexpr Be16 applied_to(Be16 sent) const noexcept {
         const uint64_t complement = static_cast<uint16_t>(~sent.raw());

@@ -1,21 +1,48 @@
 #include "dataplane/packet/quoted.hpp"
 
+#include <optional>
+#include <type_traits>
+
 #include "dataplane/base/check.hpp"
+#include "dataplane/base/protocol.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/wire.hpp"
 
 namespace penstock::packet {
 namespace {
 
-constexpr uint8_t kIcmp = 1, kIcmpv6 = 58;
 constexpr size_t kPortsBytes = 4;
 
-bool is_error(IpFamily family, uint8_t type) noexcept {
-    if (family == IpFamily::V6) {
-        return type < 128;  // RFC 4443, 2.1
+ByteView ip_packet(ByteView frame, const Parsed& parsed) noexcept {
+    const size_t end = size_t{parsed.l3_offset} + parsed.l3_length;
+    PENSTOCK_ASSERT(parsed.kind == PacketKind::Ip && end <= frame.size() && parsed.l4_offset <= end);
+    return frame.first(end);
+}
+
+IcmpRole role_of(uint8_t type) noexcept {
+    switch (type) {
+        case 3:   // destination unreachable, packet too big among them
+        case 11:  // time exceeded
+        case 12:  // parameter problem
+            return IcmpRole::Error;
+        case kIcmpEchoRequest:
+            return IcmpRole::EchoRequest;
+        default:
+            return IcmpRole::Other;
     }
-    // Destination unreachable, source quench, redirect, time exceeded, parameter problem.
-    return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
+}
+// Destination unreachable, packet too big, time exceeded, parameter problem: 1 to 4.
+IcmpRole role_of_v6(uint8_t type) noexcept {
+    if (type >= 1 && type <= 4) {
+        return IcmpRole::Error;
+    }
+    return type == kIcmpv6EchoRequest ? IcmpRole::EchoRequest : IcmpRole::Other;
+}
+
+using QuoteResult = std::expected<Quote, DropReason>;
+
+std::unexpected<DropReason> drop(DropReason reason) noexcept {
+    return std::unexpected(reason);
 }
 
 // The bytes in front of `at` belong to whoever calls; nothing is read that they do not cover.
@@ -27,38 +54,44 @@ std::optional<Header> header_in(ByteView bytes, size_t at) noexcept {
     return load<Header>(bytes.data() + at);
 }
 
-// The L4 ports at `at`.
-std::optional<FlowKey> with_ports(ByteView quoted, size_t at, FlowKey key, uint8_t protocol) noexcept {
-    const bool has_ports = protocol == static_cast<uint8_t>(Protocol::Tcp) || protocol == static_cast<uint8_t>(Protocol::Udp);
-    if (!has_ports || quoted.size() < at || quoted.size() - at < kPortsBytes) {
-        return std::nullopt;
+// The ports that the packet at `ip_at` of an IP packet of `bytes` has at `l4_at`.
+QuoteResult with_ports(ByteView bytes, size_t ip_at, size_t l4_at, FlowKey key, uint8_t protocol) noexcept {
+    const bool has_ports = protocol == static_cast<uint8_t>(Protocol::Tcp) || protocol == static_cast<uint8_t>(Protocol::Udp) ||
+                           protocol == static_cast<uint8_t>(Protocol::Sctp);
+    if (!has_ports) {
+        return drop(DropReason::IcmpUnknownFlow);
+    }
+    if (bytes.size() < l4_at || bytes.size() - l4_at < kPortsBytes) {
+        return drop(DropReason::BadIcmp);
     }
     key.protocol = static_cast<Protocol>(protocol);
-    key.source_port = load<Be16>(quoted.data() + at).host();
-    key.destination_port = load<Be16>(quoted.data() + at + 2).host();
-    return key;
+    key.source_port = load<Be16>(bytes.data() + l4_at).host();
+    key.destination_port = load<Be16>(bytes.data() + l4_at + 2).host();
+    return Quote{key, static_cast<uint16_t>(ip_at), static_cast<uint16_t>(l4_at), static_cast<uint16_t>(bytes.size())};
 }
 
-std::optional<FlowKey> quoted_in_ipv4(ByteView quoted) noexcept {
-    const auto ip = header_in<Ipv4Header>(quoted, 0);
-    if (!ip || ip->version() != 4 || ip->header_bytes() < sizeof(Ipv4Header) ||
-        (ip->flags_and_offset.host() & Ipv4Header::kOffsetMask) != 0) {
-        return std::nullopt;
+QuoteResult quoted_in_ipv4(ByteView bytes, size_t at) noexcept {
+    const auto ip = header_in<Ipv4Header>(bytes, at);
+    if (!ip || ip->version() != 4 || ip->header_bytes() < sizeof(Ipv4Header)) {
+        return drop(DropReason::BadIcmp);
     }
-    return with_ports(quoted, ip->header_bytes(), {.source = IpAddr::v4(ip->source), .destination = IpAddr::v4(ip->destination)},
+    if ((ip->flags_and_offset.host() & Ipv4Header::kOffsetMask) != 0) {
+        return drop(DropReason::IcmpUnknownFlow);
+    }
+    return with_ports(bytes, at, at + ip->header_bytes(), {.source = IpAddr::v4(ip->source), .destination = IpAddr::v4(ip->destination)},
                       ip->protocol);
 }
 
-std::optional<FlowKey> quoted_in_ipv6(ByteView quoted) noexcept {
-    const auto ip = header_in<Ipv6Header>(quoted, 0);
+QuoteResult quoted_in_ipv6(ByteView bytes, size_t ip_at) noexcept {
+    const auto ip = header_in<Ipv6Header>(bytes, ip_at);
     if (!ip || ip->version() != 6) {
-        return std::nullopt;
+        return drop(DropReason::BadIcmp);
     }
     const FlowKey key{.source = IpAddr::v6(ip->source), .destination = IpAddr::v6(ip->destination)};
     if (key.source.is_v4() || key.destination.is_v4()) {
-        return std::nullopt;
+        return drop(DropReason::BadIcmp);  // in a key it would pass for an IPv4 address
     }
-    size_t at = sizeof(Ipv6Header);
+    size_t at = ip_at + sizeof(Ipv6Header);
     uint8_t next = ip->next_header;
     for (unsigned walked = 0; walked < kExtensionHeadersMax; ++walked) {
         const bool is_fragment = next == Ipv6ExtensionHeader::kFragment;
@@ -66,29 +99,112 @@ std::optional<FlowKey> quoted_in_ipv6(ByteView quoted) noexcept {
             next != Ipv6ExtensionHeader::kDestinationOptions) {
             break;
         }
-        const auto header = header_in<Ipv6ExtensionHeader>(quoted, at);
-        if (!header || (is_fragment && (header->rest.host() & Ipv6ExtensionHeader::kOffsetMask) != 0)) {
-            return std::nullopt;
+        const auto header = header_in<Ipv6ExtensionHeader>(bytes, at);
+        if (!header) {
+            return drop(DropReason::BadIcmp);
+        }
+        if (is_fragment && (header->rest.host() & Ipv6ExtensionHeader::kOffsetMask) != 0) {
+            return drop(DropReason::IcmpUnknownFlow);
         }
         at += is_fragment ? sizeof *header : header->bytes();
         next = header->next_header;
     }
-    return with_ports(quoted, at, key, next);
+    return with_ports(bytes, ip_at, at, key, next);
+}
+
+// Writes over what a message covers, and keeps account of it for the message's own sum.
+class MessageEditor {
+ public:
+    explicit MessageEditor(uint8_t* frame) noexcept : frame_(frame) {}
+    template <typename Field>
+    void replace(size_t at, const Field& after) noexcept {
+        delta_.replace(load<Field>(frame_ + at), after);
+        store(frame_ + at, after);
+    }
+    [[nodiscard]] Be16 field(size_t at) const noexcept { return load<Be16>(frame_ + at); }
+    [[nodiscard]] ChecksumDelta& delta() noexcept { return delta_; }
+
+ private:
+    uint8_t* frame_;
+    ChecksumDelta delta_;
+};
+
+template <WireAddress Address>
+void translate_quote(MessageEditor& message, const Quote& quote, const ErrorRewrite<Address>& rewrite) noexcept {
+    using Header = std::conditional_t<std::is_same_v<Address, Be32>, Ipv4Header, Ipv6Header>;
+    message.replace(quote.ip_offset + offsetof(Header, source), rewrite.quoted.source);
+    message.replace(quote.ip_offset + offsetof(Header, destination), rewrite.quoted.destination);
+    if constexpr (std::is_same_v<Address, Be32>) {
+        const size_t sum_at = quote.ip_offset + offsetof(Ipv4Header, checksum);
+        message.replace(sum_at, rewrite.quoted_deltas.ip.applied_to(message.field(sum_at)));
+    }
+    message.replace(quote.l4_offset, rewrite.quoted.source_port);
+    message.replace(quote.l4_offset + sizeof(Be16), rewrite.quoted.destination_port);
+    const bool is_udp = quote.key.protocol == Protocol::Udp;
+    const size_t sum_at = quote.l4_offset + (is_udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum));
+    if (quote.key.protocol == Protocol::Sctp || sum_at + sizeof(Be16) > quote.end) {
+        return;
+    }
+    const Be16 sent = message.field(sum_at);
+    message.replace(sum_at, is_udp ? udp_checksum_after(sent, rewrite.quoted_deltas.l4) : rewrite.quoted_deltas.l4.applied_to(sent));
 }
 
 }  // namespace
 
-std::optional<FlowKey> quoted_flow(ByteView frame, const Parsed& parsed) noexcept {
-    const size_t end = size_t{parsed.l3_offset} + parsed.l3_length;
-    PENSTOCK_ASSERT(parsed.kind == PacketKind::Ip && end <= frame.size() && parsed.l4_offset <= end);
-    const ByteView icmp = frame.subspan(parsed.l4_offset, end - parsed.l4_offset);
-    const bool is_icmp = parsed.ip_protocol == (parsed.family == IpFamily::V4 ? kIcmp : kIcmpv6);
-    if (!is_icmp || icmp.size() < sizeof(IcmpHeader) || !is_error(parsed.family, icmp[0])) {
-        return std::nullopt;
+IcmpRole icmp_role(ByteView frame, const Parsed& parsed) noexcept {
+    const ByteView packet = ip_packet(frame, parsed);
+    const bool is_v4 = parsed.family == IpFamily::V4;
+    if (parsed.ip_protocol != (is_v4 ? kProtoIcmp : kProtoIcmpv6)) {
+        return IcmpRole::None;
     }
-    const ByteView quoted = icmp.subspan(sizeof(IcmpHeader));
-    return parsed.family == IpFamily::V4 ? quoted_in_ipv4(quoted) : quoted_in_ipv6(quoted);
+    if (packet.size() - parsed.l4_offset < sizeof(IcmpHeader)) {
+        return IcmpRole::Cut;
+    }
+    return is_v4 ? role_of(packet[parsed.l4_offset]) : role_of_v6(packet[parsed.l4_offset]);
 }
+
+bool has_valid_icmp_checksum(ByteView frame, const Parsed& parsed) noexcept {
+    const ByteView message = ip_packet(frame, parsed).subspan(parsed.l4_offset);
+    ChecksumSum sum;
+    if (parsed.family == IpFamily::V6) {
+        sum.add_pseudo_header(parsed.key.source, parsed.key.destination, kProtoIcmpv6, static_cast<uint16_t>(message.size()));
+    }
+    return sum.add(message).is_valid();
+}
+
+std::expected<Quote, DropReason> quoted_packet(ByteView frame, const Parsed& parsed) noexcept {
+    const ByteView packet = ip_packet(frame, parsed);
+    const size_t at = parsed.l4_offset + sizeof(IcmpHeader);
+    return parsed.family == IpFamily::V4 ? quoted_in_ipv4(packet, at) : quoted_in_ipv6(packet, at);
+}
+
+template <WireAddress Address>
+void translate_error(uint8_t* frame, const Parsed& parsed, const Quote& quote, const ErrorRewrite<Address>& rewrite) noexcept {
+    constexpr bool kIsV4 = std::is_same_v<Address, Be32>;
+    using Header = std::conditional_t<kIsV4, Ipv4Header, Ipv6Header>;
+    PENSTOCK_ASSERT((parsed.family == IpFamily::V4) == kIsV4 && parsed.ttl > 1);
+
+    MessageEditor message(frame);
+    translate_quote(message, quote, rewrite);
+    uint8_t* const ip_at = frame + parsed.l3_offset;
+    ChecksumDelta addresses;
+    addresses.replace(load<Address>(ip_at + offsetof(Header, source)), rewrite.source);
+    addresses.replace(load<Address>(ip_at + offsetof(Header, destination)), rewrite.destination);
+    if constexpr (kIsV4) {
+        uint8_t* const sum_at = ip_at + offsetof(Ipv4Header, checksum);
+        store(sum_at, (FoldedDelta(addresses) + kOneHopDelta).applied_to(load<Be16>(sum_at)));
+        ip_at[offsetof(Ipv4Header, ttl)] = static_cast<uint8_t>(parsed.ttl - 1);
+    } else {
+        message.delta().add(addresses);  // they are in the pseudo-header (RFC 4443, 2.3)
+        ip_at[offsetof(Ipv6Header, hop_limit)] = static_cast<uint8_t>(parsed.ttl - 1);
+    }
+    store(ip_at + offsetof(Header, source), rewrite.source);
+    store(ip_at + offsetof(Header, destination), rewrite.destination);
+    uint8_t* const sum_at = frame + parsed.l4_offset + offsetof(IcmpHeader, checksum);
+    store(sum_at, message.delta().applied_to(load<Be16>(sum_at)));
+}
+template void translate_error(uint8_t*, const Parsed&, const Quote&, const ErrorRewrite<Be32>&) noexcept;
+template void translate_error(uint8_t*, const Parsed&, const Quote&, const ErrorRewrite<std::array<uint8_t, 16>>&) noexcept;
 
 uint32_t datagram_id(ByteView frame, const Parsed& parsed) noexcept {
     PENSTOCK_ASSERT(parsed.kind == PacketKind::Fragment && parsed.l4_offset <= frame.size());

@@ -98,6 +98,9 @@ struct UdpHeader {
 };
 static_assert(sizeof(UdpHeader) == 8 && offsetof(UdpHeader, checksum) == 6);
 
+inline constexpr uint8_t kIcmpEchoReply = 0, kIcmpEchoRequest = 8;          // RFC 792
+inline constexpr uint8_t kIcmpv6EchoRequest = 128, kIcmpv6EchoReply = 129;  // RFC 4443, 4
+
 // RFC 792 and RFC 4443; `rest` depends on the type.
 struct IcmpHeader {
     uint8_t type = 0;

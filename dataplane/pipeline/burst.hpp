@@ -47,6 +47,7 @@ struct Burst {
     std::array<uint64_t, limits::kBurstMax> hash{};          // of parsed.key, for Flow packets under way
     PacketList flows;                                        // what classify leaves to the connection table
     PacketList host_flows;                                   // the same of what Linux has sent; conn_lookup joins them
+    PacketList icmp;                                         // what classify leaves to serve_icmp
     bool has_v6 = false;                                     // some of the flows are of IPv6
     PacketList hits;                                         // packets of known connections, from conn_lookup on
     PacketList misses;                                       // packets for new_flow

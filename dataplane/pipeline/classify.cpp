@@ -18,10 +18,23 @@ PENSTOCK_ALWAYS_INLINE uint64_t mac_word_at(const uint8_t* frame) noexcept {
     return load<uint64_t>(frame) << 16;
 }
 
-// Of what Linux has sent, only whole TCP and UDP packets may be a flow's. The rest leaves as it is, well-formed or not: its Ethernet
-// addresses, its checksums and its purpose are Linux's business. A frame to a group is for the wire in any case.
+// What ICMP it is that serve_icmp must look at: errors, echo requests, and what is cut too short to tell.
+bool is_icmp_to_serve(const Burst& burst, uint32_t i) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    if (parsed.kind != PacketKind::Ip || parsed.destination_is_multicast_mac) {
+        return false;
+    }
+    const packet::IcmpRole role = packet::icmp_role(ByteView(burst.data[i], burst.length[i]), parsed);
+    return role == packet::IcmpRole::Error || role == packet::IcmpRole::EchoRequest || role == packet::IcmpRole::Cut;
+}
+
+// Of what Linux has sent, only whole TCP and UDP packets may be a flow's, and ICMP be about one. The rest leaves as it is, well-formed or
+// not: its Ethernet addresses, its checksums and its purpose are Linux's business. A frame to a group is for the wire in any case.
 void settle_from_host(Burst& burst, uint32_t i, bool is_parsed) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
+    if (is_parsed && is_icmp_to_serve(burst, i)) {
+        return burst.icmp.add(i);
+    }
     if (!is_parsed || parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) {
         return burst.relay(i);
     }
@@ -37,42 +50,30 @@ PENSTOCK_NOINLINE void refuse(Burst& burst, uint32_t i, DropReason reason, bool 
     burst.drop(i, reason);
 }
 
-// What Linux answers for a VIP that VIP presence has put on a twin: echo requests, and a neighbour that asks by unicast whether its entry
+// What Linux answers for a VIP that VIP presence has put on a twin, echo requests apart: a neighbour that asks by unicast whether its entry
 // still holds or answers what Linux asked in the VIP's name (RFC 4861, 7.3.3 and 7.2.2). Nothing else: the address is no host's.
 bool is_for_present_vip(const config::Snapshot& snapshot, const packet::Parsed& parsed, const uint8_t* frame) noexcept {
-    constexpr uint8_t kIcmp = 1, kIcmpv6 = 58;
-    constexpr uint8_t kEcho = 8, kEcho6 = 128, kSolicitation = 135, kAdvertisement = 136;
-    if (parsed.kind != PacketKind::Ip || parsed.l4_offset >= parsed.l3_offset + parsed.l3_length) {
+    constexpr uint8_t kSolicitation = 135, kAdvertisement = 136;
+    if (parsed.kind != PacketKind::Ip || parsed.family != IpFamily::V6 || parsed.ip_protocol != kProtoIcmpv6 ||
+        parsed.l4_offset >= parsed.l3_offset + parsed.l3_length) {
         return false;
     }
     const uint8_t type = frame[parsed.l4_offset];
-    const bool is_asked = parsed.family == IpFamily::V4
-                              ? parsed.ip_protocol == kIcmp && type == kEcho
-                              : parsed.ip_protocol == kIcmpv6 && (type == kEcho6 || type == kSolicitation || type == kAdvertisement);
-    return is_asked && snapshot.routes->is_present_vip(parsed.key.destination);
+    return (type == kSolicitation || type == kAdvertisement) && snapshot.routes->is_present_vip(parsed.key.destination);
 }
 
-// Hands what has no L4 ports of its own to the worker whose flow it may be of, once: fragments by their datagram, so that all of it meet,
-// ICMP errors by the packet that they quote. True: it has gone.
+// Hands a fragment to the worker of its datagram, once, so that all of it meet. True: it has gone.
 bool hand_to_owner(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
-    const Arrival& arrival = burst.arrival[i];
-    if (ctx.workers == 1 || arrival.note.handoffs > 0 || parsed.destination_is_multicast_mac) {
+    if (ctx.workers == 1 || parsed.kind != PacketKind::Fragment || burst.arrival[i].note.handoffs > 0 ||
+        parsed.destination_is_multicast_mac || !may_be_of_flow(parsed.key.destination, *ctx.snapshot)) {
         return false;
     }
-    const ByteView frame(burst.data[i], burst.length[i]);
-    WorkerId owner;
-    if (parsed.kind == PacketKind::Fragment) {
-        if (may_be_of_flow(parsed.key.destination, *ctx.snapshot)) {
-            // A fragment of IPv6 may name another protocol than the first one does; the receiver does not ask (RFC 8200, 4.5).
-            const uint8_t protocol = parsed.family == IpFamily::V4 ? parsed.ip_protocol : uint8_t{0};
-            owner = ctx.owner.of_datagram(parsed.key.source, parsed.key.destination, protocol, packet::datagram_id(frame, parsed));
-        }
-    } else if (const auto quoted = packet::quoted_flow(frame, parsed)) {
-        const Arrived arrived{.receiver = arrival.note.receiver, .port = arrival.port, .promises = ctx.ports[arrival.port.value].promises};
-        owner = place_error(*quoted, *ctx.snapshot, ctx.owner, arrived);
-    }
-    if (!owner.is_set() || owner == ctx.self) {
+    // A fragment of IPv6 may name another protocol than the first one does; the receiver does not ask (RFC 8200, 4.5).
+    const uint8_t protocol = parsed.family == IpFamily::V4 ? parsed.ip_protocol : uint8_t{0};
+    const uint32_t id = packet::datagram_id(ByteView(burst.data[i], burst.length[i]), parsed);
+    const WorkerId owner = ctx.owner.of_datagram(parsed.key.source, parsed.key.destination, protocol, id);
+    if (owner == ctx.self) {
         return false;
     }
     burst.verdict[i] = Verdict::Handoff;
@@ -81,11 +82,14 @@ bool hand_to_owner(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept 
 }
 
 // No Service packet: what may be the host's own goes there. A fragment carries no ports (or its rest would not), so it cannot be matched to
-// a Service or a flow; Linux joins its own. ICMP and the rest are the host's too, unless only a Service has the address: then nobody may
-// answer for it.
+// a Service or a flow; Linux joins its own. Other ICMP and the rest are the host's too, unless only a Service has the address: then nobody
+// may answer for it.
 PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (burst.arrival[i].note.from_host) {
         return settle_from_host(burst, i, true);
+    }
+    if (is_icmp_to_serve(burst, i)) {
+        return burst.icmp.add(i);
     }
     const packet::Parsed& parsed = burst.parsed[i];
     burst.verdict[i] = Verdict::Punt;
@@ -107,6 +111,7 @@ PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i
 void classify(WorkerContext& ctx, Burst& burst) noexcept {
     burst.flows.count = 0;
     burst.host_flows.count = 0;
+    burst.icmp.count = 0;
     burst.has_v6 = false;
     for (uint32_t i = 0; i < burst.count; ++i) {
         const Arrival& arrival = burst.arrival[i];

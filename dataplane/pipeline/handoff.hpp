@@ -5,15 +5,19 @@
 #include <cstdint>
 
 #include "dataplane/base/ids.hpp"
+#include "dataplane/base/limits.hpp"
 
 namespace penstock::pipeline {
 
 // A packet that has been handed on this often is going in circles: two candidate owners and a configuration that changed under way explain
-// three.
-inline constexpr uint8_t kHandoffsMax = 4;
+// three, and an ICMP error may ask every worker besides (placement.hpp).
+[[nodiscard]] constexpr uint32_t handoffs_max(uint32_t workers) noexcept {
+    return 3 + workers;
+}
+static_assert(handoffs_max(limits::kWorkersMax) <= 0xff, "HandoffNote counts in a byte");
 
 struct HandoffNote {
-    uint8_t tried = 0;     // candidates asked before (placement.hpp)
+    uint8_t tried = 0;     // candidates asked before, in turn (placement.hpp)
     uint8_t handoffs = 0;  // rings crossed
     WorkerId receiver{0};  // whose receive queue it came from
     bool ip_checksum_checked = false;

@@ -116,22 +116,24 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
     return candidates;
 }
 
-WorkerId place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                     const Arrived& arrived) noexcept {
+ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
+                        const Arrived& arrived) noexcept {
     const packet::FlowKey answered = quoted.reversed();  // a packet of the flow that came the error's way
     lb::SourceModes modes;
     const nat::SnatAddress* replied = nullptr;
-    if (rule_of(answered, snapshot, nullptr, modes, replied) == Rule::Receiver) {
+    const Rule rule = rule_of(answered, snapshot, nullptr, modes, replied);
+    if (rule == Rule::Receiver) {
         return {};
     }
     Arrived as_answered = arrived;
     as_answered.known = nullptr;  // of the error's destination, if anything
-    const nat::ReplyRule* rule = owner.rules != nullptr ? owner.rules->of_port(arrived.port) : nullptr;
-    if (rule != nullptr && rule->covers(answered.source.family(), answered.protocol)) {
-        as_answered.receiver = rule->worker_of(answered);
+    const nat::ReplyRule* hash = owner.rules != nullptr ? owner.rules->of_port(arrived.port) : nullptr;
+    if (hash != nullptr && hash->covers(answered.source.family(), answered.protocol)) {
+        as_answered.receiver = hash->worker_of(answered);
     }
-    const Candidates candidates = place(answered, snapshot, owner, as_answered, Ask::Everybody);
-    return candidates.workers[candidates.count - 1];
+    return {
+        .candidates = place(answered, snapshot, owner, as_answered, Ask::Everybody),
+        .may_be_anywhere = rule == Rule::Frontend && modes.translate_seen && comes_to_one_of_many(answered, snapshot, arrived.promises)};
 }
 
 bool may_be_of_flow(const IpAddr& destination, const config::Snapshot& snapshot) noexcept {

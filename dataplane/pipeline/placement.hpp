@@ -60,11 +60,29 @@ enum class Ask : uint8_t {
 [[nodiscard]] Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
                                const Arrived& arrived, Ask ask) noexcept;
 
-// Whose flow an ICMP error is about, by the packet that it quotes (packet::quoted_flow()), which the gateway has sent; unset: none of a
-// Service. Where the flow belongs to whoever received its first packet, and how the arrival port's RSS chose that one is not known, the
-// error stays with its own receiver.
-[[nodiscard]] WorkerId place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                                   const Arrived& arrived) noexcept;
+// Whose flow an ICMP error may be about.
+struct ErrorOwners {
+    Candidates candidates;  // in turn; none: the quoted packet is no Service's
+    // The flow belongs to whoever received its first packet, and the error says nothing certain about how that one was chosen: its arrival
+    // port may be another one than the flow's, or its hash unknown. Behind the candidates, all workers may be asked.
+    bool may_be_anywhere = false;
+
+    [[nodiscard]] uint32_t turns(uint32_t workers) const noexcept {
+        return candidates.count + (may_be_anywhere && candidates.count > 0 ? workers - 1 : 0);
+    }
+    // Whom to ask in which turn below turns(): the candidates, then from the last one on all the others.
+    [[nodiscard]] WorkerId at(uint32_t turn, uint32_t workers) const noexcept {
+        if (turn < candidates.count) {
+            return candidates.workers[turn];
+        }
+        const uint32_t last = candidates.workers[candidates.count - 1].value;
+        return {static_cast<uint8_t>((last + turn - candidates.count + 1) % workers)};
+    }
+};
+
+// By the packet that it quotes (packet::quoted_packet()), which the gateway has sent.
+[[nodiscard]] ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
+                                      const Arrived& arrived) noexcept;
 
 // Whether a fragment may be of a flow: its destination is a Service's or a SNAT address.
 [[nodiscard]] bool may_be_of_flow(const IpAddr& destination, const config::Snapshot& snapshot) noexcept;

@@ -4,6 +4,7 @@
 #include "dataplane/pipeline/classify.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
 #include "dataplane/pipeline/hits.hpp"
+#include "dataplane/pipeline/icmp.hpp"
 #include "dataplane/pipeline/new_flow.hpp"
 
 namespace penstock::pipeline {
@@ -12,6 +13,9 @@ void run_stages(WorkerContext& ctx, Burst& burst) noexcept {
     classify(ctx, burst);
     if (const route::PrefixSet* blocked = ctx.snapshot->blocked_sources.get(); blocked != nullptr) [[unlikely]] {
         drop_blocked(*blocked, burst);
+    }
+    if (burst.icmp.count > 0) [[unlikely]] {
+        serve_icmp(ctx, burst);
     }
     conn_lookup(ctx, burst);
     serve_hits(ctx, burst);

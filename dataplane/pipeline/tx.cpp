@@ -133,7 +133,7 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
                 break;
             case Verdict::Handoff: {
                 HandoffNote note = burst.arrival[i].note;
-                if (note.handoffs == kHandoffsMax) {
+                if (note.handoffs >= handoffs_max(ctx.workers)) {
                     free_and_count(ctx, &mbuf, 1, DropReason::HandoffLoop);
                     break;
                 }

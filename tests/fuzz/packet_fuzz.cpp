@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dataplane/base/check.hpp"
+#include "dataplane/packet/echo.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/parse_any.hpp"
 #include "dataplane/packet/quoted.hpp"
@@ -134,6 +135,46 @@ Frame with_right_checksums(Frame frame, const Parsed& parsed) {
     return frame;
 }
 
+// An error whose sum is right has a right one when it is translated, and one whose sum is wrong a wrong one.
+void retell(Frame frame, const Parsed& parsed, const Quote& quote) {
+    const bool was_valid = has_valid_icmp_checksum(frame, parsed);
+    if (parsed.family == IpFamily::V4) {
+        translate_error(frame.data(), parsed, quote,
+                        ErrorRewrite<Be32>{.source = Be32::from_host(0x0a500201),
+                                           .destination = Be32::from_host(0xc0000207),
+                                           .quoted = {Be32::from_host(0xc0000207), Be32::from_host(0x500b0c0a), Be16::from_host(40'000),
+                                                      Be16::from_host(80)},
+                                           .quoted_deltas = {}});
+    } else {
+        ErrorRewrite<std::array<uint8_t, 16>> rewrite{.quoted = {.source_port = Be16::from_host(40'000)}};
+        rewrite.source.fill(0x21);
+        rewrite.destination.fill(0x22);
+        rewrite.quoted.source.fill(0x23);
+        rewrite.quoted.destination.fill(0x24);
+        translate_error(frame.data(), parsed, quote, rewrite);
+    }
+    Parsed after;
+    if (parse(frame, after, IpChecksum::KnownGood)) {
+        PENSTOCK_CHECK(after.l3_length == parsed.l3_length && after.ttl == parsed.ttl - 1);
+        PENSTOCK_CHECK(has_valid_icmp_checksum(frame, after) == was_valid);
+    }
+}
+
+void answer_echo(Frame frame, const Parsed& parsed) {
+    const bool was_valid = has_valid_icmp_checksum(frame, parsed);
+    const uint16_t length = make_echo_reply(frame, parsed);
+    PENSTOCK_CHECK(length <= frame.size());
+    frame.resize(length);
+    Parsed after;
+    const ParseResult result = parse(frame, after);
+    if (!result) {
+        PENSTOCK_CHECK(result.error() == DropReason::MartianSource);  // as from a group, which whoever answers has ruled out
+        return;
+    }
+    PENSTOCK_CHECK(after.key.source == parsed.key.destination && after.key.destination == parsed.key.source);
+    PENSTOCK_CHECK(icmp_role(frame, after) == IcmpRole::Other && has_valid_icmp_checksum(frame, after) == was_valid);
+}
+
 // In a buffer of just the IP packet, so that a read behind it is seen.
 void find_owner(const Frame& frame, const Parsed& parsed) {
     if (parsed.kind == PacketKind::Other) {
@@ -143,9 +184,18 @@ void find_owner(const Frame& frame, const Parsed& parsed) {
     if (parsed.kind == PacketKind::Fragment) {
         PENSTOCK_CHECK(datagram_id(exact, parsed) == datagram_id(frame, parsed));
     } else if (parsed.kind == PacketKind::Ip) {
-        const std::optional<FlowKey> quoted = quoted_flow(exact, parsed);
-        PENSTOCK_CHECK(quoted == quoted_flow(frame, parsed));
-        PENSTOCK_CHECK(!quoted || (quoted->source.family() == parsed.family && quoted->destination.family() == parsed.family));
+        const IcmpRole role = icmp_role(exact, parsed);
+        PENSTOCK_CHECK(role == icmp_role(frame, parsed));
+        if (role == IcmpRole::Error) {
+            const auto quote = quoted_packet(exact, parsed);
+            PENSTOCK_CHECK(quote == quoted_packet(frame, parsed));
+            PENSTOCK_CHECK(!quote || (quote->key.source.family() == parsed.family && quote->key.destination.family() == parsed.family));
+            if (quote && parsed.ttl > 1) {
+                retell(exact, parsed, *quote);
+            }
+        } else if (role == IcmpRole::EchoRequest) {
+            answer_echo(exact, parsed);
+        }
     }
 }
 

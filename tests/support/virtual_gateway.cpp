@@ -235,6 +235,11 @@ void VirtualGateway::set_rejects_closed_vip_ports(bool rejects) {
     ++snapshot_.generation;
 }
 
+void VirtualGateway::set_packets(const config::PacketPolicy& packets) {
+    snapshot_.packets = packets;
+    ++snapshot_.generation;
+}
+
 void VirtualGateway::set_marks(const std::vector<lb::FrontendTuple>& by_mark) {
     snapshot_.marked = std::make_shared<const lb::MarkedFrontends>(*snapshot_.services, by_mark);
     ++snapshot_.generation;
@@ -341,7 +346,7 @@ void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::ve
         for (uint32_t i = 0; i < burst.count; ++i) {
             InFlight& packet = packets[first + i];
             packet.frame.resize(burst.length[i]);
-            if (burst.verdict[i] == Verdict::Handoff && packet.handoffs < pipeline::kHandoffsMax) {
+            if (burst.verdict[i] == Verdict::Handoff && packet.handoffs < pipeline::handoffs_max(options_.workers)) {
                 packet.arrival = burst.arrival[i];
                 ++packet.arrival.note.handoffs;
                 packet.arrival.note = pipeline::HandoffNote::unpacked(packet.arrival.note.packed());

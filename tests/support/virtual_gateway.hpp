@@ -103,6 +103,7 @@ class VirtualGateway {
     // These are inside the cluster from now on.
     void set_pod_cidrs(std::vector<Prefix> pod_cidrs);
     void set_rejects_closed_vip_ports(bool rejects);
+    void set_packets(const config::PacketPolicy& packets);
     void set_blocked_sources(const route::PrefixSet& blocked);  // empty: no list
     // Backends whose neighbour entry is not usable: packets to them are held.
     void set_unresolved(std::vector<uint8_t> backends);

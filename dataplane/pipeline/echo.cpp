@@ -1,0 +1,52 @@
+#include "dataplane/pipeline/echo.hpp"
+
+#include "dataplane/packet/echo.hpp"
+#include "dataplane/packet/quoted.hpp"
+#include "dataplane/packet/wire.hpp"
+#include "dataplane/pipeline/forward.hpp"
+
+namespace penstock::pipeline {
+namespace {
+
+void answer(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    const std::span<uint8_t> frame(burst.data[i], burst.length[i]);
+    // The limit first: it costs nothing, and checking a flood's checksums would.
+    if (!ctx.rejects.take(ctx.now)) {
+        return burst.drop(i, DropReason::RejectLimited);
+    }
+    if (!packet::has_valid_icmp_checksum(frame, parsed)) {
+        return burst.drop(i, DropReason::BadIcmp);
+    }
+    const IpAddr client = parsed.key.source;
+    burst.length[i] = packet::make_echo_reply(frame, parsed);
+    burst.answers[i] = true;
+    ctx.count()[stats::Counter::EchoReplies].add(1);
+    forward_one(ctx, burst, i, client, static_cast<uint16_t>(burst.length[i] - sizeof(packet::EthernetHeader)));
+}
+
+}  // namespace
+
+void serve_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const config::Snapshot& snapshot = *ctx.snapshot;
+    const packet::Parsed& parsed = burst.parsed[i];
+    const bool from_host = burst.arrival[i].note.from_host;
+    const bool is_hosts_own = snapshot.routes->is_host_address(parsed.key.source);
+    if (snapshot.routes->is_local(parsed.key.destination) || !snapshot.services->is_vip(parsed.key.destination) ||
+        (from_host && !is_hosts_own)) {
+        return from_host ? burst.relay(i) : void(burst.verdict[i] = Verdict::Punt);
+    }
+    if (!snapshot.packets.answers_vip_echo) {
+        return burst.drop(i, DropReason::VipEcho);
+    }
+    if (!from_host && is_hosts_own) {
+        return burst.drop(i, DropReason::MartianSource);  // the answer would go to the host, who has asked nothing
+    }
+    if (!from_host && snapshot.routes->is_present_vip(parsed.key.destination)) {
+        burst.verdict[i] = Verdict::Punt;
+        return;
+    }
+    answer(ctx, burst, i);
+}
+
+}  // namespace penstock::pipeline

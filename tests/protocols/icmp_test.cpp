@@ -1,0 +1,616 @@
+// ICMP and ICMPv6 errors through the real stages: whatever queue they come by, from either side, about flows of all kinds, whole and cut;
+// and echo requests. An expected error quotes the packet as its sender had sent it, one hop older, built anew by packet_builder: so each
+// sum in it was computed from its bytes, and not by difference.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "dataplane/packet/parse.hpp"
+
+#include "tests/support/frame_diff.hpp"
+#include "tests/support/packet_builder.hpp"
+#include "tests/support/prng.hpp"
+#include "tests/support/seed.hpp"
+#include "tests/support/virtual_gateway.hpp"
+
+namespace penstock::test {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+using packet::FlowKey;
+using stats::Counter;
+
+const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
+const IpAddr kVip6 = *IpAddr::parse("2001:db8:80::10");
+constexpr L4Port kServerPort = 9376;
+constexpr uint8_t kHostItself = 1;  // as a backend: the cluster twin's own addresses
+constexpr uint8_t kRouterHost = 77;
+
+const IpAddr& vip_of(IpFamily family) {
+    return family == IpFamily::V4 ? kVip : kVip6;
+}
+IpAddr far(IpFamily family, uint8_t host) {
+    return family == IpFamily::V4 ? IpAddr::v4(198, 51, 100, host)
+                                  : IpAddr::v6({0x20, 1, 0xd, 0xb8, 0, 0x99, 0, 0, 0, 0, 0, 0, 0, 0, 0, host});
+}
+
+// One hop on the wire.
+struct Link {
+    MacAddr from, to;
+};
+const Link kFromClient{kClientMac, kUpMac}, kToClient{kUpMac, kClientMac};
+Link from_backend(uint8_t host) {
+    return {backend_mac(host), kClusterMac};
+}
+Link to_backend(uint8_t host) {
+    return {kClusterMac, backend_mac(host)};
+}
+
+PacketBuilder ip(const Link& link, const IpAddr& source, const IpAddr& destination, uint8_t ttl = 64) {
+    PacketBuilder packet = eth().from_mac(link.from.to_string()).to_mac(link.to.to_string());
+    source.is_v4() ? packet.ipv4(source.to_string(), destination.to_string()).ttl(ttl)
+                   : packet.ipv6(source.to_string(), destination.to_string()).hop_limit(ttl);
+    return packet;
+}
+PacketBuilder packet_of(const Link& link, const FlowKey& key, uint8_t ttl = 64, const char* flags = "S") {
+    PacketBuilder packet = ip(link, key.source, key.destination, ttl);
+    key.protocol == Protocol::Tcp ? packet.tcp(key.source_port, key.destination_port, flags).seq(77).ack(99)
+                                  : packet.udp(key.source_port, key.destination_port);
+    return packet.payload("thirteen byte");
+}
+// What an error quotes: everything behind the Ethernet header, or no more than `most` bytes of it.
+Bytes quote(const Bytes& frame, size_t most = 10'000) {
+    return {frame.begin() + 14, frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), 14 + most))};
+}
+// The same after one more hop.
+Bytes quote(const PacketBuilder& packet, size_t most = 10'000) {
+    return quote(packet.build(), most);
+}
+FlowKey key_of(const Bytes& frame) {
+    packet::Parsed parsed;
+    EXPECT_TRUE(packet::parse(frame, parsed).has_value()) << to_scapy(frame);
+    return parsed.key;
+}
+
+struct Kind {
+    uint8_t type, code;
+    uint32_t rest = 0;
+};
+// Fragmentation needed and packet too big carry an MTU that no link here has.
+std::vector<Kind> kinds_of(IpFamily family) {
+    return family == IpFamily::V4 ? std::vector<Kind>{{3, 0}, {3, 1}, {3, 3}, {3, 4, 1'396}, {3, 13}, {11, 0}, {11, 1}, {12, 0, 0x14000000}}
+                                  : std::vector<Kind>{{1, 0}, {1, 4}, {2, 0, 1'396}, {3, 0}, {3, 1}, {4, 1, 40}};
+}
+Kind unreachable(IpFamily family) {
+    return family == IpFamily::V4 ? Kind{3, 3} : Kind{1, 4};
+}
+Bytes error(const Link& link, const IpAddr& source, const IpAddr& destination, Kind kind, Bytes quoted, uint8_t ttl = 64) {
+    return ip(link, source, destination, ttl).icmp(kind.type, kind.code, kind.rest).payload(std::move(quoted)).build();
+}
+
+TestService served_by(std::vector<uint8_t> backends, Protocol protocol, lb::SourceMode source = lb::SourceMode::Translate) {
+    return {.name = protocol == Protocol::Tcp ? "web" : "dns",
+            .protocol = protocol,
+            .frontends = {{kVip, 80}, {kVip6, 80}},
+            .backends = std::move(backends),
+            .backend_port = kServerPort,
+            .source = source};
+}
+
+// A flow that the gateway has opened: as the client sees it, and as the endpoint does.
+struct Opened {
+    FlowKey outside;
+    FlowKey inside;
+    [[nodiscard]] uint8_t host() const { return inside.destination.bytes()[15]; }
+    // The client's packet when the gateway has sent it on, and when an error about that is translated back; the same of the answer.
+    [[nodiscard]] PacketBuilder request() const { return packet_of(to_backend(host()), inside, 63); }
+    [[nodiscard]] PacketBuilder request_as_sent() const { return packet_of(kFromClient, outside, 63); }
+    [[nodiscard]] PacketBuilder answer() const { return packet_of(kToClient, outside.reversed(), 63, "SA"); }
+    [[nodiscard]] PacketBuilder answer_as_sent() const { return packet_of(from_backend(host()), inside.reversed(), 63, "SA"); }
+};
+
+using Variant = std::tuple<uint32_t, IpFamily, Protocol, lb::SourceMode, bool>;
+class IcmpErrors : public testing::TestWithParam<Variant> {
+ protected:
+    uint32_t workers = std::get<0>(GetParam());
+    IpFamily family = std::get<1>(GetParam());
+    Protocol protocol = std::get<2>(GetParam());
+    lb::SourceMode source = std::get<3>(GetParam());
+    VirtualGateway gateway{VirtualGateway::Options{.workers = workers, .flow_stays_on_queue = std::get<4>(GetParam())}};
+    Prng random{seed()};
+
+    WorkerId any_worker() { return {static_cast<uint8_t>(random.below(workers))}; }
+    Opened open(uint8_t client = 7, L4Port port = 40'000) {
+        const FlowKey outside{far(family, client), vip_of(family), port, 80, protocol, {}};
+        const Outcome sent = gateway.send(packet_of(kFromClient, outside).build(), kUp, any_worker());
+        EXPECT_EQ(sent.verdict, Verdict::Transmit) << text_of(sent.reason).counter;
+        return {outside, key_of(sent.frame)};
+    }
+    void expect(const Outcome& outcome, NicPortId egress, const Bytes& frame) {
+        ASSERT_EQ(outcome.verdict, Verdict::Transmit) << text_of(outcome.reason).counter;
+        EXPECT_EQ(outcome.egress, egress);
+        EXPECT_TRUE(same_frame(outcome.frame, frame));
+    }
+    void expect_drop(const Outcome& outcome, DropReason reason) {
+        EXPECT_EQ(outcome.verdict, Verdict::Drop);
+        EXPECT_EQ(outcome.reason, reason) << text_of(outcome.reason).counter;
+    }
+};
+std::string name_of(const testing::TestParamInfo<Variant>& info) {
+    const auto& [workers, family, protocol, source, stays] = info.param;
+    return std::to_string(workers) + (family == IpFamily::V4 ? "V4" : "V6") + penstock::to_string(protocol) +
+           (source == lb::SourceMode::Keep ? "Kept" : "Translated") + (stays ? "OnQueue" : "");
+}
+INSTANTIATE_TEST_SUITE_P(All, IcmpErrors,
+                         testing::Combine(testing::Values(1u, 2u, 5u), testing::Values(IpFamily::V4, IpFamily::V6),
+                                          testing::Values(Protocol::Tcp, Protocol::Udp),
+                                          testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep), testing::Bool()),
+                         name_of);
+
+TEST_P(IcmpErrors, FromTheEndpointsSideQuoteWhatTheClientHadSent_ICMP001_ICMP003) {
+    gateway.publish({served_by({11, 12, 13}, protocol, source)});
+    const IpAddr router = far(family, 200);
+    uint64_t translated = 0;
+    for (uint8_t client = 2; client < 12; ++client) {
+        const Opened flow = open(client);
+        for (const Kind kind : kinds_of(family)) {
+            const Bytes told = quote(flow.request()), expected = quote(flow.request_as_sent());
+            expect(gateway.send(error(from_backend(flow.host()), flow.inside.destination, flow.inside.source, kind, told), kCluster,
+                                any_worker()),
+                   kUp, error(kToClient, flow.outside.destination, flow.outside.source, kind, expected, 63));
+            expect(gateway.send(error(from_backend(kRouterHost), router, flow.inside.source, kind, told), kCluster, any_worker()), kUp,
+                   error(kToClient, router, flow.outside.source, kind, expected, 63));
+            translated += 2;
+        }
+    }
+    EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), translated);
+}
+
+TEST_P(IcmpErrors, FromTheClientsSideQuoteWhatTheEndpointHadSent_ICMP002_ICMP003) {
+    gateway.publish({served_by({11, 12, 13}, protocol, source)});
+    const IpAddr router = far(family, 200);
+    uint64_t translated = 0;
+    for (uint8_t client = 2; client < 12; ++client) {
+        const Opened flow = open(client);
+        for (const Kind kind : kinds_of(family)) {
+            const Bytes told = quote(flow.answer()), expected = quote(flow.answer_as_sent());
+            expect(gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind, told), kUp, any_worker()), kCluster,
+                   error(to_backend(flow.host()), flow.inside.source, flow.inside.destination, kind, expected, 63));
+            expect(gateway.send(error(kFromClient, router, flow.outside.destination, kind, told), kUp, any_worker()), kCluster,
+                   error(to_backend(flow.host()), router, flow.inside.destination, kind, expected, 63));
+            translated += 2;
+        }
+    }
+    EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), translated);
+}
+
+// From the ports on every length is enough (RFC 792 has eight bytes, RFC 1812 as much as fits): of what is there each sum is right.
+TEST_P(IcmpErrors, MayQuoteAnyPartFromThePortsOn_ICMP001_ICMP002) {
+    gateway.publish({served_by({11}, protocol, source)});
+    const Opened flow = open();
+    const size_t ip_header = family == IpFamily::V4 ? 20 : 40;
+    const Kind kind = unreachable(family);
+    const size_t whole = quote(flow.request()).size();
+    const size_t half_a_sum = ip_header + (protocol == Protocol::Tcp ? 17 : 7);  // what half of it should be, nobody can tell
+    for (size_t length = ip_header + 4; length <= whole; ++length) {
+        if (length == half_a_sum) {
+            continue;
+        }
+        expect(gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, kind, quote(flow.request(), length)),
+                            kCluster, any_worker()),
+               kUp, error(kToClient, flow.outside.destination, flow.outside.source, kind, quote(flow.request_as_sent(), length), 63));
+    }
+    for (size_t length = 0; length < ip_header + 4; ++length) {
+        expect_drop(gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind, quote(flow.answer(), length)), kUp,
+                                 any_worker()),
+                    DropReason::BadIcmp);
+    }
+}
+
+TEST_P(IcmpErrors, MayQuoteOptionsExtensionsAndFirstFragments_ICMP001_ICMP002) {
+    gateway.publish({served_by({11}, protocol, source)});
+    const Opened flow = open();
+    const Kind kind = unreachable(family);
+    std::vector<std::function<PacketBuilder(PacketBuilder)>> shapes;
+    if (family == IpFamily::V4) {
+        shapes = {[](PacketBuilder p) { return p.options({1, 1, 1, 1, 1, 1, 1, 1}); }, [](PacketBuilder p) { return p.more_fragments(); },
+                  [](PacketBuilder p) { return p.dont_fragment().tos(0xb8).id(0xbeef); }};
+    } else {
+        shapes = {[](PacketBuilder p) { return p.hop_by_hop().destination_options(2); },
+                  [](PacketBuilder p) { return p.fragment(0, true); },
+                  [](PacketBuilder p) { return p.routing(4, 0).flow_label(0xabcde).tos(0xb8); }};
+    }
+    for (const auto& shape : shapes) {
+        expect(gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, kind, quote(shape(flow.request()))),
+                            kCluster, any_worker()),
+               kUp, error(kToClient, flow.outside.destination, flow.outside.source, kind, quote(shape(flow.request_as_sent())), 63));
+        expect(gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind, quote(shape(flow.answer()))), kUp,
+                            any_worker()),
+               kCluster, error(to_backend(11), flow.inside.source, flow.inside.destination, kind, quote(shape(flow.answer_as_sent())), 63));
+    }
+}
+
+// The error's own header may have options or extension headers, and padding behind it.
+TEST_P(IcmpErrors, MayComeWithOptionsAndPadding_ICMP001) {
+    gateway.publish({served_by({11}, protocol, source)});
+    const Opened flow = open();
+    const Kind kind = unreachable(family);
+    const auto shaped = [&](PacketBuilder packet, const PacketBuilder& quoted) {
+        family == IpFamily::V4 ? packet.options({1, 1, 1, 1}) : packet.destination_options(1);
+        return packet.icmp(kind.type, kind.code).payload(quote(quoted, family == IpFamily::V4 ? 28 : 48)).pad_to(150).build();
+    };
+    expect(gateway.send(shaped(ip(from_backend(11), flow.inside.destination, flow.inside.source), flow.request()), kCluster, any_worker()),
+           kUp, shaped(ip(kToClient, flow.outside.destination, flow.outside.source, 63), flow.request_as_sent()));
+}
+
+// A flow of before the change lives by the rule of before; its errors find it all the same.
+TEST_P(IcmpErrors, FindFlowsThatAreOlderThanThePolicy_ICMP001_ICMP002) {
+    gateway.publish({served_by({11}, protocol, source)});
+    std::vector<Opened> flows;
+    for (uint8_t client = 2; client < 22; ++client) {
+        flows.push_back(open(client));
+    }
+    gateway.publish({served_by({11}, protocol, source == lb::SourceMode::Keep ? lb::SourceMode::Translate : lb::SourceMode::Keep)});
+    const Kind kind = unreachable(family);
+    for (const Opened& flow : flows) {
+        expect(gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, kind, quote(flow.request())), kCluster,
+                            any_worker()),
+               kUp, error(kToClient, flow.outside.destination, flow.outside.source, kind, quote(flow.request_as_sent()), 63));
+        expect(
+            gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind, quote(flow.answer())), kUp, any_worker()),
+            kCluster, error(to_backend(11), flow.inside.source, flow.inside.destination, kind, quote(flow.answer_as_sent()), 63));
+    }
+}
+
+// A Pod that is its own Service's client: both ends of the flow are one host.
+TEST_P(IcmpErrors, OfHairpinFlowsGoBackToTheSender_ICMP001_NAT005) {
+    gateway.publish({served_by({11}, protocol, source)});
+    const IpAddr pod = backend_address(11, family);
+    const FlowKey outside{pod, vip_of(family), 40'000, 80, protocol, {}};
+    const Outcome sent = gateway.send(packet_of(from_backend(11), outside).build(), kCluster, any_worker());
+    ASSERT_EQ(sent.verdict, Verdict::Transmit);
+    const Opened flow{outside, key_of(sent.frame)};
+    const Kind kind = unreachable(family);
+    expect(gateway.send(error(from_backend(11), pod, flow.inside.source, kind, quote(flow.request())), kCluster, any_worker()), kCluster,
+           error(to_backend(11), outside.destination, pod, kind, quote(flow.request_as_sent()), 63));
+    expect(gateway.send(error(from_backend(11), pod, outside.destination, kind, quote(flow.answer())), kCluster, any_worker()), kCluster,
+           error(to_backend(11), flow.inside.source, pod, kind, quote(flow.answer_as_sent()), 63));
+}
+
+// Linux is the endpoint, and says that nobody listens; or a router beyond the client has a word for it.
+TEST_P(IcmpErrors, OfAnEndpointOnTheHostComeThroughTheTwin_ICMP001_ICMP002_EP007) {
+    gateway.publish({served_by({kHostItself}, protocol, source)});
+    for (uint8_t client = 2; client < 22; ++client) {
+        const FlowKey outside{far(family, client), vip_of(family), 40'000, 80, protocol, {}};
+        const Outcome in = gateway.send(packet_of(kFromClient, outside).build(), kUp, any_worker());
+        ASSERT_EQ(in.verdict, Verdict::Punt);
+        const Opened flow{outside, key_of(in.frame)};
+        const Kind kind = unreachable(family);
+        expect(gateway.send_from_host(error(kToClient, flow.inside.destination, flow.inside.source, kind, quote(flow.request())), kUp,
+                                      any_worker()),
+               kUp, error(kToClient, outside.destination, outside.source, kind, quote(flow.request_as_sent()), 63));
+
+        const IpAddr router = far(family, 200);
+        const Outcome told = gateway.send(error(kFromClient, router, outside.destination, kind, quote(flow.answer())), kUp, any_worker());
+        ASSERT_EQ(told.verdict, Verdict::Punt) << text_of(told.reason).counter;
+        EXPECT_TRUE(same_frame(told.frame, error(kFromClient, router, flow.inside.destination, kind, quote(flow.answer_as_sent()), 63)));
+    }
+    EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 40u);
+}
+
+// The host as a client: what it is told about its own requests, and what it tells about their answers.
+TEST_P(IcmpErrors, OfAFlowOfTheHostGoToTheHost_ICMP001_ICMP002_ETP006) {
+    TestService service = served_by({11}, protocol, source);
+    service.inside = TestService::Inside{lb::SourceMode::Translate, {11}};
+    gateway.publish({service});
+    const IpAddr host = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
+    for (L4Port port = 40'000; port < 40'020; ++port) {
+        const FlowKey outside{host, vip_of(family), port, 80, protocol, {}};
+        const Outcome sent = gateway.send_from_host(packet_of(kToClient, outside).build(), kUp, any_worker());
+        ASSERT_EQ(sent.verdict, Verdict::Transmit) << text_of(sent.reason).counter;
+        const Opened flow{outside, key_of(sent.frame)};
+        const Kind kind = unreachable(family);
+        const Outcome told = gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, kind, quote(flow.request())),
+                                          kCluster, any_worker());
+        ASSERT_EQ(told.verdict, Verdict::Punt) << text_of(told.reason).counter;
+        EXPECT_EQ(quote(told.frame), quote(error(kFromClient, outside.destination, host, kind, quote(flow.request_as_sent()), 63)));
+        expect(gateway.send_from_host(error(kToClient, host, outside.destination, kind, quote(flow.answer())), kUp, any_worker()), kCluster,
+               error(to_backend(11), flow.inside.source, flow.inside.destination, kind, quote(flow.answer_as_sent()), 63));
+    }
+}
+
+TEST_P(IcmpErrors, AboutNoFlowAreDroppedUnlessTheyMayBeTheHosts_ICMP005) {
+    gateway.publish({served_by({11}, protocol, source)});
+    const Opened flow = open();
+    const Kind kind = unreachable(family);
+    const IpAddr router = far(family, 200);
+    const IpAddr host = family == IpFamily::V4 ? kClusterAddress : kClusterAddress6;
+    const auto about = [&](const Link& link, const FlowKey& sent) {
+        return error(link, router, sent.source, kind, quote(packet_of(link, sent)));
+    };
+    const FlowKey own{flow.outside.destination, flow.outside.source, 80, 40'000, protocol, {}};
+    FlowKey other_port = own, other_client = own, other_protocol = own;
+    other_port.destination_port = 40'001;
+    other_client.destination = far(family, 201);
+    other_protocol.protocol = protocol == Protocol::Tcp ? Protocol::Udp : Protocol::Tcp;
+    for (const FlowKey& sent : {other_port, other_client, other_protocol, FlowKey{own.source, router, 81, 5, protocol, {}}}) {
+        expect_drop(gateway.send(about(kFromClient, sent), kUp, any_worker()), DropReason::IcmpUnknownFlow);
+    }
+    // Addressed to somebody else than the quoted packet's sender.
+    expect_drop(gateway.send(error(kFromClient, router, far(family, 9), kind, quote(flow.answer())), kUp, any_worker()),
+                DropReason::IcmpUnknownFlow);
+    // Later fragments, and what the gateway itself may have answered: a RST or an error of its own.
+    const Bytes icmp = ip(kToClient, own.source, router).icmp(kind.type, kind.code).payload(Bytes(40)).build();
+    expect_drop(gateway.send(error(kFromClient, router, own.source, kind, quote(icmp)), kUp, any_worker()), DropReason::IcmpUnknownFlow);
+    PacketBuilder fragment = ip(kToClient, own.source, router).payload("sixteen bytes...");
+    family == IpFamily::V4 ? fragment.fragment_offset(8).ip_protocol(static_cast<uint8_t>(protocol))
+                           : fragment.fragment(8, false).ip_protocol(static_cast<uint8_t>(protocol));
+    expect_drop(gateway.send(error(kFromClient, router, own.source, kind, quote(fragment)), kUp, any_worker()),
+                DropReason::IcmpUnknownFlow);
+
+    // The host's own address: Linux may have asked from there.
+    const Outcome hosts = gateway.send(about(from_backend(kRouterHost), {host, router, 999, 53, protocol, {}}), kCluster, any_worker());
+    EXPECT_EQ(hosts.verdict, Verdict::Punt);
+    // Through the gateway, and about nothing of ours: Linux's to forward. About an endpoint's packets that belong to no flow: nobody's.
+    const FlowKey foreign{far(family, 30), far(family, 31), 1'000, 2'000, protocol, {}};
+    EXPECT_EQ(gateway.send(about(kFromClient, foreign), kUp, any_worker()).verdict, Verdict::Punt);
+    if (source == lb::SourceMode::Keep) {
+        const FlowKey stray{far(family, 40), backend_address(11, family), 1'000, kServerPort, protocol, {}};
+        expect_drop(gateway.send(about(from_backend(11), stray), kCluster, any_worker()), DropReason::IcmpUnknownFlow);
+    }
+    // What Linux says about its own business leaves as Linux made it.
+    const Bytes from_linux =
+        error(kToClient, host, far(family, 50), kind, quote(packet_of(kFromClient, {far(family, 50), host, 5, 6, protocol, {}})));
+    expect(gateway.send_from_host(from_linux, kUp, any_worker()), kUp, from_linux);
+    EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
+}
+
+TEST_P(IcmpErrors, BrokenOnesEndHere_ICMP001) {
+    gateway.publish({served_by({11}, protocol, source)});
+    const Opened flow = open();
+    const Kind kind = unreachable(family);
+    const auto about = [&](uint8_t ttl = 64) {
+        return ip(from_backend(11), flow.inside.destination, flow.inside.source, ttl)
+            .icmp(kind.type, kind.code)
+            .payload(quote(flow.request()));
+    };
+    expect_drop(gateway.send(about().l4_checksum(0x1234).build(), kCluster, any_worker()), DropReason::BadIcmp);
+    expect_drop(gateway.send(about(1).build(), kCluster, any_worker()), DropReason::TtlExpired);
+    expect_drop(gateway.send(about(0).build(), kCluster, any_worker()), DropReason::TtlExpired);
+    const uint8_t protocol_number = family == IpFamily::V4 ? 1 : 58;
+    expect_drop(gateway.send(ip(kFromClient, flow.outside.source, flow.outside.destination)
+                                 .ip_protocol(protocol_number)
+                                 .payload(Bytes{3, 0, 0, 0, 0, 0, 0})
+                                 .build(),
+                             kUp, any_worker()),
+                DropReason::BadIcmp);
+    const IpAddr host = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
+    expect_drop(gateway.send(error(from_backend(11), host, flow.inside.source, kind, quote(flow.request())), kCluster, any_worker()),
+                DropReason::MartianSource);
+    // In a frame to a group it is never ours to translate (RFC 1122, 3.3.6).
+    EXPECT_EQ(gateway.send(about().to_mac("ff:ff:ff:ff:ff:ff").build(), kCluster, any_worker()).verdict, Verdict::Punt);
+    EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
+}
+
+// A redirect is for its own link, and source quench is no more; of ICMPv6 only the four kinds of RFC 4443 are known.
+TEST_P(IcmpErrors, OtherKindsAreNotPassedOn_ICMP001) {
+    gateway.publish({served_by({11}, protocol, source)});
+    const Opened flow = open();
+    const std::vector<Kind> others =
+        family == IpFamily::V4 ? std::vector<Kind>{{4, 0}, {5, 1}, {13, 0}} : std::vector<Kind>{{5, 0}, {100, 0}, {127, 0}};
+    for (const Kind kind : others) {
+        expect_drop(
+            gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind, quote(flow.answer())), kUp, any_worker()),
+            DropReason::VipPortClosed);
+    }
+    EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
+}
+
+// Source ranges say who may open flows. A router on the way to a client that may is nobody's client.
+TEST_P(IcmpErrors, AreNoConcernOfSourceRanges_SRC006_ICMP003) {
+    TestService service = served_by({11}, protocol, source);
+    service.source_ranges = std::vector<Prefix>{*Prefix::parse(family == IpFamily::V4 ? "198.51.100.7/32" : "2001:db8:99::7/128")};
+    gateway.publish({service});
+    const Opened flow = open(7);
+    const IpAddr router = far(family, 200);
+    const Kind too_big = family == IpFamily::V4 ? Kind{3, 4, 1'280} : Kind{2, 0, 1'280};
+    expect(gateway.send(error(kFromClient, router, flow.outside.destination, too_big, quote(flow.answer())), kUp, any_worker()), kCluster,
+           error(to_backend(11), router, flow.inside.destination, too_big, quote(flow.answer_as_sent()), 63));
+}
+
+TEST_P(IcmpErrors, FromABlockedSourceAreNotTranslated) {
+    gateway.publish({served_by({11}, protocol, source)});
+    const Opened flow = open();
+    gateway.set_blocked_sources(route::PrefixSet({*Prefix::parse(family == IpFamily::V4 ? "198.51.100.200/32" : "2001:db8:99::c8/128")}));
+    expect_drop(gateway.send(error(kFromClient, far(family, 200), flow.outside.destination, unreachable(family), quote(flow.answer())), kUp,
+                             any_worker()),
+                DropReason::SourceBlocked);
+    EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
+}
+
+// Whoever can forge errors could otherwise keep entries for ever.
+TEST_P(IcmpErrors, KeepNoConnectionAlive_ICMP001_NAT008) {
+    gateway.publish({served_by({11}, protocol, source)});
+    const Opened flow = open();
+    EXPECT_EQ(gateway.connections(), 1u);
+    const uint64_t limit_s = protocol == Protocol::Tcp ? 60 : 30;
+    for (uint64_t s = 0; s < limit_s + 3; ++s) {
+        gateway.advance_seconds(1);
+        gateway.send(error(from_backend(11), flow.inside.destination, flow.inside.source, unreachable(family), quote(flow.request())),
+                     kCluster, any_worker());
+    }
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+// The datagram had no checksum, and its quote gets none.
+TEST(IcmpQuotes, AnAbsentUdpChecksumStaysAbsent_ICMP001_NAT001) {
+    VirtualGateway gateway;
+    gateway.publish({served_by({11}, Protocol::Udp)});
+    const FlowKey outside{far(IpFamily::V4, 7), kVip, 40'000, 80, Protocol::Udp, {}};
+    const Outcome sent = gateway.send(packet_of(kFromClient, outside).l4_checksum(0).build());
+    ASSERT_EQ(sent.verdict, Verdict::Transmit);
+    const FlowKey inside = key_of(sent.frame);
+    const Outcome told = gateway.send(error(from_backend(11), inside.destination, inside.source, {3, 3}, quote(sent.frame)), kCluster);
+    ASSERT_EQ(told.verdict, Verdict::Transmit);
+    EXPECT_TRUE(same_frame(told.frame,
+                           error(kToClient, kVip, outside.source, {3, 3}, quote(packet_of(kFromClient, outside, 63).l4_checksum(0)), 63)));
+}
+
+// Sums inside a quote are not judged: hosts exist that quote what they have worked on. What came wrong leaves wrong by as much.
+TEST(IcmpQuotes, WrongSumsInsideStayWrong_ICMP001) {
+    VirtualGateway gateway;
+    gateway.publish({served_by({11}, Protocol::Udp)});
+    const FlowKey outside{far(IpFamily::V4, 7), kVip, 40'000, 80, Protocol::Udp, {}};
+    const FlowKey inside = key_of(gateway.send(packet_of(kFromClient, outside).build()).frame);
+    const auto told = [&](PacketBuilder sent) {
+        const Outcome outcome = gateway.send(error(from_backend(11), inside.destination, inside.source, {3, 3}, quote(sent)), kCluster);
+        EXPECT_EQ(outcome.verdict, Verdict::Transmit);
+        return outcome.frame;
+    };
+    const Bytes right = told(packet_of(to_backend(11), inside, 63));
+    const Bytes wrong_ip = told(packet_of(to_backend(11), inside, 63).ip_checksum(0x1111));
+    const Bytes wrong_l4 = told(packet_of(to_backend(11), inside, 63).l4_checksum(0x1111));
+    constexpr size_t kQuoteAt = 14 + 20 + 8;
+    for (const Bytes& frame : {right, wrong_ip, wrong_l4}) {
+        EXPECT_EQ(reference_checksum(ByteView(frame).subspan(34)), 0) << "the message's own sum";
+    }
+    EXPECT_EQ(reference_checksum(ByteView(right).subspan(kQuoteAt, 20)), 0);
+    EXPECT_NE(reference_checksum(ByteView(wrong_ip).subspan(kQuoteAt, 20)), 0);
+    const auto l4_sum = [&](const Bytes& frame) { return load<Be16>(frame.data() + kQuoteAt + 20 + 6).host(); };
+    EXPECT_NE(l4_sum(wrong_l4), l4_sum(right));
+    EXPECT_EQ(Bytes(wrong_l4.begin() + kQuoteAt, wrong_l4.begin() + kQuoteAt + 26),
+              Bytes(right.begin() + kQuoteAt, right.begin() + kQuoteAt + 26));
+}
+
+// Where receive queues choose a flow's owner and an error's hash says nothing of it, all are asked; but not for every forged one.
+TEST(IcmpSearch, AsksAllWorkersABoundedNumberOfTimes_ICMP002) {
+    constexpr uint32_t kWorkers = 8;
+    VirtualGateway gateway(VirtualGateway::Options{.workers = kWorkers, .flow_stays_on_queue = true});
+    gateway.publish({served_by({11}, Protocol::Udp)});
+    const auto about = [](const FlowKey& outside) {
+        return error(kFromClient, outside.source, outside.destination, {3, 3}, quote(packet_of(kToClient, outside.reversed(), 63)));
+    };
+    for (uint8_t owner = 0; owner < kWorkers; ++owner) {
+        const FlowKey outside{far(IpFamily::V4, owner), kVip, 40'000, 80, Protocol::Udp, {}};
+        ASSERT_EQ(gateway.send(packet_of(kFromClient, outside).build(), kUp, {owner}).verdict, Verdict::Transmit);
+        for (uint8_t receiver = 0; receiver < kWorkers; ++receiver) {
+            const Outcome told = gateway.send(about(outside), kUp, {receiver});
+            EXPECT_EQ(told.verdict, Verdict::Transmit);
+            EXPECT_EQ(told.worker, WorkerId{owner});
+            EXPECT_LT(told.handoffs, kWorkers);
+        }
+    }
+    const FlowKey unknown{far(IpFamily::V4, 99), kVip, 40'000, 80, Protocol::Udp, {}};
+    uint32_t asked_all = 0;
+    for (uint32_t n = 0; n < 2 * pipeline::kErrorSearchesPerSecond; ++n) {
+        const Outcome told = gateway.send(about(unknown), kUp, {3});
+        EXPECT_EQ(told.reason, DropReason::IcmpUnknownFlow);
+        asked_all += told.handoffs == kWorkers - 1 ? 1 : 0;
+        EXPECT_TRUE(told.handoffs == 0 || told.handoffs == kWorkers - 1);
+    }
+    EXPECT_LE(asked_all, pipeline::kErrorSearchesPerSecond);
+    EXPECT_GE(asked_all, pipeline::kErrorSearchesPerSecond - kWorkers * kWorkers);
+}
+
+class Echo : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>> {
+ protected:
+    uint32_t workers = std::get<0>(GetParam());
+    IpFamily family = std::get<1>(GetParam());
+    VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
+    Prng random{seed()};
+    uint8_t request_type = family == IpFamily::V4 ? 8 : 128, reply_type = family == IpFamily::V4 ? 0 : 129;
+    IpAddr client = far(family, 7), vip = vip_of(family);
+
+    WorkerId any_worker() { return {static_cast<uint8_t>(random.below(workers))}; }
+    PacketBuilder request() { return ip(kFromClient, client, vip, 1).icmp(request_type, 0, 0xbeef0001).payload("an odd number of bytes."); }
+    Bytes reply(const Link& link = kToClient) {
+        PacketBuilder packet = ip(link, vip, client, 64);
+        family == IpFamily::V4 ? packet.id(0).dont_fragment() : packet;
+        return packet.icmp(reply_type, 0, 0xbeef0001).payload("an odd number of bytes.").build();
+    }
+    Outcome send(const PacketBuilder& packet) { return gateway.send(packet.build(), kUp, any_worker()); }
+};
+INSTANTIATE_TEST_SUITE_P(All, Echo, testing::Combine(testing::Values(1u, 2u), testing::Values(IpFamily::V4, IpFamily::V6)));
+
+TEST_P(Echo, IsAnsweredByTheGatewayForAVip_ICMP007_LB018) {
+    gateway.publish({served_by({11}, Protocol::Tcp)});
+    const Outcome plain = send(request());
+    ASSERT_EQ(plain.verdict, Verdict::Transmit) << text_of(plain.reason).counter;
+    EXPECT_EQ(plain.egress, kUp);
+    EXPECT_EQ(plain.handoffs, 0u) << "any worker can";
+    EXPECT_TRUE(same_frame(plain.frame, reply()));
+    PacketBuilder with_more = request();
+    family == IpFamily::V4 ? with_more.options({1, 1, 1, 1}) : with_more.hop_by_hop().destination_options(1);
+    EXPECT_TRUE(same_frame(send(with_more.pad_to(200)).frame, reply())) << "options and padding do not come back";
+    EXPECT_EQ(gateway.count(Counter::EchoReplies), 2u);
+    EXPECT_EQ(gateway.connections(), 0u);
+
+    // Not ours: the host's own address, and an address that no Service has.
+    vip = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
+    EXPECT_EQ(send(request()).verdict, Verdict::Punt);
+    vip = far(family, 99);
+    EXPECT_EQ(send(request()).verdict, Verdict::Punt);
+}
+
+TEST_P(Echo, NobodyIsAnsweredWhoMustNotBe_ICMP007_REJ003) {
+    gateway.publish({served_by({11}, Protocol::Tcp)});
+    const auto expect_drop = [&](const Outcome& outcome, DropReason reason) {
+        EXPECT_EQ(outcome.verdict, Verdict::Drop);
+        EXPECT_EQ(outcome.reason, reason) << text_of(outcome.reason).counter;
+    };
+    expect_drop(send(request().l4_checksum(0x1234)), DropReason::BadIcmp);
+    expect_drop(send(request().to_mac("01:00:5e:00:00:01")), DropReason::VipPortClosed);
+    PacketBuilder fragment = request();
+    family == IpFamily::V4 ? fragment.more_fragments() : fragment.fragment(0, true);
+    EXPECT_EQ(send(fragment).verdict, Verdict::Drop);
+    // A reply that nobody has asked for, and other questions.
+    expect_drop(send(ip(kFromClient, client, vip).icmp(reply_type, 0)), DropReason::VipPortClosed);
+    expect_drop(send(ip(kFromClient, client, vip).icmp(family == IpFamily::V4 ? 13 : 139, 0)), DropReason::VipPortClosed);
+    client = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
+    expect_drop(send(request()), DropReason::MartianSource);
+    EXPECT_EQ(gateway.count(Counter::EchoReplies), 0u);
+}
+
+TEST_P(Echo, IsDroppedWhereTheOperatorSaysSo_ICMP007) {
+    gateway.publish({served_by({11}, Protocol::Tcp)});
+    gateway.set_packets({.answers_vip_echo = false});
+    EXPECT_EQ(send(request()).reason, DropReason::VipEcho);
+    gateway.set_present_vips({kVip, kVip6});
+    EXPECT_EQ(send(request()).reason, DropReason::VipEcho) << "Linux is not asked either";
+    gateway.set_packets({});
+    EXPECT_EQ(send(request()).verdict, Verdict::Punt) << "on a twin the VIP is Linux's to answer for";
+}
+
+// Its own pings to a VIP never leave the gateway.
+TEST_P(Echo, OfTheHostIsAnsweredThroughTheTwin_ICMP007) {
+    gateway.publish({served_by({11}, Protocol::Tcp)});
+    client = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
+    const Outcome answered = gateway.send_from_host(
+        ip(kToClient, client, vip).icmp(request_type, 0, 0xbeef0001).payload("an odd number of bytes.").build(), kUp, any_worker());
+    ASSERT_EQ(answered.verdict, Verdict::Punt) << text_of(answered.reason).counter;
+    EXPECT_EQ(quote(answered.frame), quote(reply()));
+    client = far(family, 8);  // what Linux forwards for others has its own ways
+    const Bytes forwarded = ip(kToClient, client, vip).icmp(request_type, 0, 0xbeef0001).build();
+    const Outcome relayed = gateway.send_from_host(forwarded, kUp, any_worker());
+    EXPECT_EQ(relayed.verdict, Verdict::Transmit);
+    EXPECT_TRUE(same_frame(relayed.frame, forwarded));
+}
+
+TEST(EchoLimit, RepliesAreLimitedLikeAllAnswers_ICMP007_REJ003) {
+    VirtualGateway gateway(VirtualGateway::Options{.rejects_per_second = 2, .rejects_burst = 2});
+    gateway.publish({served_by({11}, Protocol::Tcp)});
+    const Bytes request = ip(kFromClient, kClient, kVip).icmp(8, 0).build();
+    EXPECT_EQ(gateway.send(request).verdict, Verdict::Transmit);
+    EXPECT_EQ(gateway.send(request).verdict, Verdict::Transmit);
+    EXPECT_EQ(gateway.send(request).reason, DropReason::RejectLimited);
+    gateway.advance_seconds(1);
+    EXPECT_EQ(gateway.send(request).verdict, Verdict::Transmit);
+}
+
+}  // namespace
+}  // namespace penstock::test
