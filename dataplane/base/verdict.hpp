@@ -29,8 +29,8 @@ enum class Verdict : uint8_t {
     X(WrongDestinationMac, "wrong_destination_mac", "the frame is addressed to another host")                                              \
     X(BadIpHeader, "bad_ip_header", "IP version, header length or total length contradict each other")                                     \
     X(BadIpChecksum, "bad_ip_checksum", "the IPv4 header checksum is wrong")                                                               \
-    X(BadL4Header, "bad_l4_header", "TCP or UDP header length contradicts the packet, or a port is 0")                                     \
-    X(BadL4Checksum, "bad_l4_checksum", "the TCP or UDP checksum is wrong (checked only before an answer is made from the packet)")        \
+    X(BadL4Header, "bad_l4_header", "TCP or UDP header length or SCTP's chunks contradict the packet, or a port is 0")                     \
+    X(BadL4Checksum, "bad_l4_checksum", "the transport's checksum is wrong (checked only before an answer is made from the packet)")       \
     X(MartianSource, "martian_source",                                                                                                     \
       "the source address is loopback, multicast, unspecified, equal to the destination, or one of the gateway's own")                     \
     X(SourceBlocked, "source_blocked", "the source address is on the blocklist")                                                           \

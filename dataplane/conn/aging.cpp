@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "dataplane/conn/sctp_state.hpp"
+
 namespace penstock::conn {
 namespace {
 
@@ -9,6 +11,10 @@ namespace {
 enum class Worth : uint8_t { Keep, Finished, OneSided };
 
 Worth worth_of(const Entry& entry) noexcept {
+    if (entry.is_sctp()) {
+        const SctpState state = entry.sctp_state();
+        return is_opening(state) ? Worth::OneSided : is_open(state) ? Worth::Keep : Worth::Finished;
+    }
     if (!entry.is_tcp()) {
         return entry.datagram_state() == DatagramState::OneWay ? Worth::OneSided : Worth::Keep;
     }
@@ -37,7 +43,15 @@ Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept : rate_(rate), c
     set(TcpState::Closed, timeouts.tcp_closed_s);
     set(TcpState::Resetting, timeouts.tcp_closed_s);
     udp_ = {units_of(timeouts.udp_one_way_s), units_of(timeouts.udp_two_way_s)};
-    sctp_ = {units_of(timeouts.sctp_half_open_s), units_of(timeouts.sctp_established_s)};
+    const auto set_sctp = [&](SctpState state, uint32_t seconds) { sctp_[static_cast<size_t>(state)] = units_of(seconds); };
+    set_sctp(SctpState::CookieWait, timeouts.sctp_half_open_s);
+    set_sctp(SctpState::CookieEchoed, timeouts.sctp_half_open_s);
+    set_sctp(SctpState::Established, timeouts.sctp_established_s);
+    set_sctp(SctpState::Restarting, timeouts.sctp_established_s);
+    set_sctp(SctpState::Shutdown, timeouts.sctp_closing_s);
+    set_sctp(SctpState::ShutdownAcked, timeouts.sctp_closing_s);
+    set_sctp(SctpState::Closed, timeouts.sctp_closed_s);
+    set_sctp(SctpState::Aborting, timeouts.sctp_closed_s);
 }
 
 int32_t Limits::units_of(uint32_t seconds) const noexcept {

@@ -25,6 +25,10 @@ struct Timeouts {
     uint32_t udp_two_way_s = 120;
     uint32_t sctp_half_open_s = 60;
     uint32_t sctp_established_s = 3'600;
+    // From a SHUTDOWN on: two retransmissions at the longest interval (RTO.Max, RFC 9260, 16), as each restarts it.
+    uint32_t sctp_closing_s = 120;
+    // As of TCP: strays are still translated, and what an order ends is told so twice.
+    uint32_t sctp_closed_s = 10;
 };
 
 // The same in coarse units of this machine, computed once. Limits beyond half of what CoarseTime can tell apart (two years) are cut there.
@@ -51,8 +55,15 @@ class Limits {
 
  private:
     [[nodiscard]] static constexpr bool is_long_lived(Protocol protocol, uint8_t state) noexcept {
-        return state ==
-               (protocol == Protocol::Tcp ? static_cast<uint8_t>(TcpState::Established) : static_cast<uint8_t>(DatagramState::TwoWay));
+        switch (protocol) {
+            case Protocol::Tcp:
+                return state == static_cast<uint8_t>(TcpState::Established);
+            case Protocol::Udp:
+                return state == static_cast<uint8_t>(DatagramState::TwoWay);
+            case Protocol::Sctp:
+                return state == static_cast<uint8_t>(SctpState::Established) || state == static_cast<uint8_t>(SctpState::Restarting);
+        }
+        return false;
     }
     [[nodiscard]] int32_t units_of(uint32_t seconds) const noexcept;
 
@@ -60,7 +71,7 @@ class Limits {
     CoarseClock clock_;
     std::array<int32_t, kTcpStates> tcp_;
     std::array<int32_t, 2> udp_;
-    std::array<int32_t, 2> sctp_;
+    std::array<int32_t, kSctpStates> sctp_;
 };
 
 // How often a worker calls tick(), and how long a full table may take to be swept: a connection outlives its limit by at most a second
@@ -88,7 +99,7 @@ class Aging {
     [[nodiscard]] const Limits& limits() const noexcept { return limits_; }
 
     // Visits the next `budget_units` units and erases the connections that are idle past their limit, each after expired(ConnectionIndex)
-    // has given back what it holds; resetting(ConnectionIndex) is told those in state Resetting that stay. Returns how many went.
+    // has given back what it holds; resetting(ConnectionIndex) is told those that an order is ending and that stay. Returns how many went.
     template <typename Expired, typename Resetting>
     uint32_t tick(Table& table, CoarseTime now, const IdleLimits& own_limits, uint32_t budget_units, Expired&& expired,
                   Resetting&& resetting) {
@@ -117,7 +128,7 @@ class Aging {
                 if (pending == ends.size()) {
                     erase_pending();
                 }
-            } else if (entry.is_tcp() && entry.tcp_state() == TcpState::Resetting) {
+            } else if (is_under_reset(entry)) {
                 resetting(ConnectionIndex{unit});
             }
         }
@@ -135,6 +146,10 @@ class Aging {
  private:
     static constexpr uint32_t kEraseTogether = 16;
 
+    static bool is_under_reset(const Entry& entry) noexcept {
+        return (entry.is_tcp() && entry.tcp_state() == TcpState::Resetting) ||
+               (entry.is_sctp() && entry.sctp_state() == SctpState::Aborting);
+    }
     static uint32_t next(uint32_t& cursor, uint32_t end) noexcept {
         if (cursor >= end) {
             cursor = 0;

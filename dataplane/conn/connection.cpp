@@ -10,12 +10,26 @@ std::string_view to_string(TcpState state) noexcept {
     return kNames[static_cast<size_t>(state)];
 }
 
+std::string_view to_string(SctpState state) noexcept {
+    static constexpr std::array<std::string_view, kSctpStates> kNames{"cookie-wait", "cookie-echoed",  "established", "restarting",
+                                                                      "shutdown",    "shutdown-acked", "closed",      "aborting"};
+    return kNames[static_cast<size_t>(state)];
+}
+
 std::string_view to_string(DatagramState state) noexcept {
     return state == DatagramState::OneWay ? "one-way" : "two-way";
 }
 
 std::string_view Connection::state_name() const noexcept {
-    return is_tcp() ? to_string(tcp_state()) : to_string(datagram_state());
+    switch (forward.protocol) {
+        case Protocol::Tcp:
+            return to_string(tcp_state());
+        case Protocol::Udp:
+            return to_string(datagram_state());
+        case Protocol::Sctp:
+            return to_string(sctp_state());
+    }
+    return "unknown";
 }
 
 }  // namespace penstock::conn

@@ -7,6 +7,7 @@
 //             forward.reversed()                      reverse key: backend -> SNAT
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -38,11 +39,25 @@ enum class TcpState : uint8_t {
 };
 inline constexpr uint8_t kTcpStates = 8;
 
-// UDP and SCTP: whether the backend has ever answered.
+// UDP: whether the backend has ever answered.
 enum class DatagramState : uint8_t { OneWay, TwoWay };
 
-// "syn-sent", "established", ...; "one-way", "two-way".
+// Where an SCTP association stands as its packets passed the gateway. sctp_state.hpp holds the transitions.
+enum class SctpState : uint8_t {
+    CookieWait,     // an INIT has passed
+    CookieEchoed,   // the client has sent back the cookie that the backend gave it
+    Established,    // the backend has accepted it
+    Restarting,     // one side has begun the association anew (RFC 9260, 5.2): the tags are not known until the other side agrees
+    Shutdown,       // one side has nothing more to send and asks the other to finish
+    ShutdownAcked,  // the other has finished
+    Closed,         // that was confirmed, or an ABORT has passed
+    Aborting,       // ended by an order: what either side still sends is answered by an ABORT (pipeline/flow_orders.hpp)
+};
+inline constexpr uint8_t kSctpStates = 8;
+
+// "syn-sent", "established", ...; "one-way", "two-way"; "cookie-wait", ...
 [[nodiscard]] std::string_view to_string(TcpState state) noexcept;
+[[nodiscard]] std::string_view to_string(SctpState state) noexcept;
 [[nodiscard]] std::string_view to_string(DatagramState state) noexcept;
 
 // What the table is given and what it lists. In the table itself a connection is one or two cache lines (table.hpp).
@@ -56,15 +71,18 @@ struct Connection {
     uint32_t snat_pool = 0;        // where the SNAT port goes back to; unused where the source is kept
     packet::FoldedDelta l4_delta;  // what a forward packet's checksums change by: TCP's or UDP's,
     packet::FoldedDelta ip_delta;  // and the IPv4 header's, hop count apart
-    uint8_t state = 0;             // a TcpState or a DatagramState, by forward.protocol
+    uint8_t state = 0;             // a TcpState, DatagramState or SctpState, by forward.protocol
     bool source_kept = false;      // no SNAT port is bound
     // Index in SnatConfig.addresses as it was when the connection opened: for counters only. The port goes back under the address that
     // reverse.destination names, because a configuration may renumber the addresses meanwhile.
     uint8_t snat_index = 0;
+    // SCTP: the verification tag that packets of each Direction carry, which their receiver has chosen; 0 while it is not known.
+    std::array<uint32_t, 2> tags{};
 
     [[nodiscard]] constexpr bool is_tcp() const noexcept { return forward.protocol == Protocol::Tcp; }
     [[nodiscard]] constexpr TcpState tcp_state() const noexcept { return static_cast<TcpState>(state); }
     [[nodiscard]] constexpr DatagramState datagram_state() const noexcept { return static_cast<DatagramState>(state); }
+    [[nodiscard]] constexpr SctpState sctp_state() const noexcept { return static_cast<SctpState>(state); }
     // The state's name by the connection's protocol.
     [[nodiscard]] std::string_view state_name() const noexcept;
 };

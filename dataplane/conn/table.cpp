@@ -99,8 +99,9 @@ Connection unpack(const Entry& entry, const V6Addresses& v6) noexcept {
         .l4_delta = entry.l4_delta,
         .ip_delta = entry.ip_delta,
         .state = entry.state,
-        .source_kept = entry.source_kept,
+        .source_kept = entry.source_kept != 0,
         .snat_index = entry.snat_index,
+        .tags = entry.tags,
     };
 }
 
@@ -122,7 +123,8 @@ Entry pack(const Connection& from) noexcept {
     entry.snat_pool = from.snat_pool;
     entry.l4_delta = from.l4_delta;
     entry.ip_delta = from.ip_delta;
-    entry.snat_index = from.snat_index;
+    entry.snat_index = from.snat_index & 0x7f;
+    entry.tags = from.tags;
     return entry;
 }
 

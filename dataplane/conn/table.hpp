@@ -57,8 +57,9 @@ struct alignas(kCacheLine) Entry {
     uint32_t generation;  // odd: live. Even: free or being filled. Each life has a number that no other life in this table has
     Protocol protocol;
     IpFamily family;  // stays V6 while the pair's second unit holds addresses
-    uint8_t state;    // a TcpState or a DatagramState, by protocol
-    bool source_kept;
+    uint8_t state;    // a TcpState, DatagramState or SctpState, by protocol
+    uint8_t source_kept : 1;
+    uint8_t snat_index : 7;
     std::array<uint64_t, 2> v4_addresses;  // packet::v4_addresses() of each key; IPv4 only
     std::array<uint32_t, 2> port_pairs;    // packet::port_pair() of each key
     CoarseTime last_seen;
@@ -68,13 +69,14 @@ struct alignas(kCacheLine) Entry {
     uint32_t snat_pool;
     packet::FoldedDelta l4_delta;
     packet::FoldedDelta ip_delta;
-    uint8_t snat_index;
-    uint8_t spare[7];
+    std::array<uint32_t, 2> tags;  // by Direction; SCTP only
 
     [[nodiscard]] bool is_tcp() const noexcept { return protocol == Protocol::Tcp; }
+    [[nodiscard]] bool is_sctp() const noexcept { return protocol == Protocol::Sctp; }
     [[nodiscard]] bool is_v6() const noexcept { return family == IpFamily::V6; }
     [[nodiscard]] TcpState tcp_state() const noexcept { return static_cast<TcpState>(state); }
     [[nodiscard]] DatagramState datagram_state() const noexcept { return static_cast<DatagramState>(state); }
+    [[nodiscard]] SctpState sctp_state() const noexcept { return static_cast<SctpState>(state); }
     // Source and destination of `direction`. IPv4 or IPv6 only, by is_v6().
     [[nodiscard]] Be32 v4_source(Direction direction) const noexcept {
         return Be32::from_raw(static_cast<uint32_t>(v4_addresses[static_cast<size_t>(direction)]));
@@ -93,7 +95,7 @@ struct alignas(kCacheLine) Entry {
     // The whole key, for those who have time.
     [[nodiscard]] packet::FlowKey key(Direction direction) const noexcept;
 };
-static_assert(sizeof(Entry) == kCacheLine && std::is_trivially_copyable_v<Entry>);
+static_assert(sizeof(Entry) == kCacheLine && std::is_trivially_copyable_v<Entry> && limits::kSnatAddressesMax <= 1U << 7);
 
 namespace detail {
 struct alignas(kCacheLine) Bucket {
@@ -116,7 +118,7 @@ static_assert(sizeof(V6Addresses) == kCacheLine);
 // First in the memory. A change to any layout of this file changes kVersion.
 struct alignas(kCacheLine) Header {
     static constexpr uint64_t kMagic = 0x6e6e6f636b736e70;  // "pnskconn"
-    static constexpr uint32_t kVersion = 2;
+    static constexpr uint32_t kVersion = 3;
     uint64_t magic;
     uint32_t version;
     uint32_t capacity;     // units
@@ -188,6 +190,11 @@ class Table {
     // Writes only where it changes something. Restarts the idle time, because the new state's limit may be shorter.
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, TcpState state, CoarseTime now) noexcept;
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, DatagramState state, CoarseTime now) noexcept;
+    PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, SctpState state, CoarseTime now) noexcept;
+    // Of an association: the tag that packets of `direction` carry from now on.
+    void set_tag(ConnectionIndex index, Direction direction, uint32_t tag) noexcept {
+        __atomic_store_n(&entries_[index.value].tags[static_cast<size_t>(direction)], tag, __ATOMIC_RELAXED);
+    }
 
     // The hashes are hash(entry.forward) and hash(entry.reverse); both keys are of one family. The entry is complete before either key can
     // be found. Bounded: at most kSearchNodes buckets are read and kMovesMax slots moved for each key.
@@ -443,6 +450,9 @@ PENSTOCK_ALWAYS_INLINE void Table::set_state(ConnectionIndex index, TcpState sta
     set_state_byte(index, static_cast<uint8_t>(state), now);
 }
 PENSTOCK_ALWAYS_INLINE void Table::set_state(ConnectionIndex index, DatagramState state, CoarseTime now) noexcept {
+    set_state_byte(index, static_cast<uint8_t>(state), now);
+}
+PENSTOCK_ALWAYS_INLINE void Table::set_state(ConnectionIndex index, SctpState state, CoarseTime now) noexcept {
     set_state_byte(index, static_cast<uint8_t>(state), now);
 }
 

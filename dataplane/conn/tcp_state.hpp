@@ -134,6 +134,22 @@ consteval bool end_is_where_open_ends() {
 static_assert(end_is_where_open_ends());
 }  // namespace detail
 
+// What has no TCP flags is refused in every state. That is how a packet of an association, whose entries share the look-up by state, leaves
+// the path of established TCP without a question of its own (pipeline/track.hpp).
+namespace detail {
+consteval bool none_passes_without_flags() {
+    for (const auto& of_state : kTransitions) {
+        for (const Row& row : of_state) {
+            if (row[static_cast<size_t>(classify(packet::TcpFlags{}))].action != TcpAction::Invalid) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+static_assert(none_passes_without_flags() && kSctpStates <= kTcpStates);
+}  // namespace detail
+
 [[nodiscard]] constexpr DatagramState step(DatagramState state, Direction direction) noexcept {
     static_assert(static_cast<uint8_t>(Direction::Reverse) == static_cast<uint8_t>(DatagramState::TwoWay));
     return static_cast<DatagramState>(static_cast<uint8_t>(state) | static_cast<uint8_t>(direction));  // an answer makes it two-way

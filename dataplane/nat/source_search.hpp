@@ -55,6 +55,10 @@ class SourceSearch {
 
     // Instead of first(): this very source, where it fits the endpoint and may still be handed out. Null: go on with first().
     [[nodiscard]] const Source* prefer(PortProposer& ports, const IpAddr& address, L4Port port) noexcept;
+    // The same with the first address.
+    [[nodiscard]] const Source* prefer(PortProposer& ports, L4Port port) noexcept {
+        return fitting_ == 0 ? nullptr : prefer(ports, config_->addresses[source_.index].address, port);
+    }
     // The source to try, from the first address that has a port. Null: there is none; see failure().
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Source* first(PortProposer& ports) noexcept {
         if (fitting_ == 0) [[unlikely]] {

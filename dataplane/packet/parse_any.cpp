@@ -2,6 +2,7 @@
 
 #include "dataplane/base/check.hpp"
 #include "dataplane/packet/checksum.hpp"
+#include "dataplane/packet/sctp.hpp"
 #include "dataplane/packet/wire.hpp"
 
 namespace penstock::packet {
@@ -73,6 +74,20 @@ ParseResult parse_udp(ByteView frame, size_t l4_bytes, Parsed& out) noexcept {
     return {};
 }
 
+ParseResult parse_sctp(ByteView frame, size_t l4_bytes, Parsed& out) noexcept {
+    const std::optional<SctpSummary> summary = summarize_sctp(frame.subspan(out.l4_offset, l4_bytes));
+    if (!summary) {
+        return drop(DropReason::BadL4Header);
+    }
+    const auto sctp = header_at<SctpHeader>(frame, out.l4_offset);
+    out.key.source_port = sctp.source_port.host();
+    out.key.destination_port = sctp.destination_port.host();
+    out.payload_offset = static_cast<uint16_t>(out.l4_offset + sizeof(SctpHeader));
+    out.sctp_event = summary->event;
+    out.sctp_reflects_tag = summary->reflects_tag;
+    return {};
+}
+
 // The transport header of either family: `l4_bytes` are what the IP length leaves for it and its payload. Addresses are in `out` already.
 ParseResult parse_l4(ByteView frame, size_t l4_bytes, Parsed& out) noexcept {
     ParseResult result;
@@ -80,6 +95,8 @@ ParseResult parse_l4(ByteView frame, size_t l4_bytes, Parsed& out) noexcept {
         result = parse_tcp(frame, l4_bytes, out);
     } else if (out.ip_protocol == static_cast<uint8_t>(Protocol::Udp)) {
         result = parse_udp(frame, l4_bytes, out);
+    } else if (out.ip_protocol == static_cast<uint8_t>(Protocol::Sctp)) {
+        result = parse_sctp(frame, l4_bytes, out);
     } else {
         return {};
     }

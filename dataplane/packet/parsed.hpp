@@ -10,9 +10,9 @@
 namespace penstock::packet {
 
 enum class PacketKind : uint8_t {
-    Flow,      // TCP or UDP, whole, with a complete L4 header: `key` and all offsets are valid
+    Flow,      // TCP, UDP or SCTP, whole, with a complete L4 header: `key` and all offsets are valid
     Fragment,  // a fragment, first or later: key's addresses and protocol (whatever its number) are valid, its ports are 0
-    Ip,        // other IP (ICMP, SCTP, to multicast, ...): key's addresses are valid; key.protocol may be no Protocol, see ip_protocol
+    Ip,        // other IP (ICMP, to multicast, ...): key's addresses are valid; key.protocol may be no Protocol, see ip_protocol
     Other,     // ARP, VLAN, LLDP, ...: Linux's business; no field below is valid
 };
 
@@ -25,6 +25,20 @@ struct TcpFlags {
     constexpr bool operator==(const TcpFlags&) const = default;
 };
 
+// What the chunks of an SCTP packet mean for its association; the weightiest where there are several (sctp.hpp).
+enum class SctpEvent : uint8_t {
+    None,  // data, acknowledgements, heartbeats, and whatever a later RFC adds; also what is no SCTP
+    Init,
+    InitAck,
+    CookieEcho,
+    CookieAck,
+    Shutdown,
+    ShutdownAck,
+    ShutdownComplete,
+    Abort,
+};
+inline constexpr uint8_t kSctpEvents = 9;
+
 // Ordered so that the constants of the common packet lie together and are written together.
 struct alignas(8) Parsed {
     FlowKey key;
@@ -36,8 +50,10 @@ struct alignas(8) Parsed {
     uint16_t l4_offset = 0;          // behind the IP header and its options or extension headers: the TCP or UDP header of a Flow
     uint16_t payload_offset = 0;     // behind the L4 header
     uint16_t l3_length = 0;          // the whole IP packet, its header included; the frame may be longer (Ethernet padding)
-    TcpFlags tcp_flags;              // 0 for UDP
+    TcpFlags tcp_flags;              // 0 for UDP and SCTP
     bool destination_is_multicast_mac = false;  // broadcast included
+    SctpEvent sctp_event = SctpEvent::None;
+    bool sctp_reflects_tag = false;  // the T bit of an ABORT or SHUTDOWN COMPLETE: the tag is the sender's own
     constexpr bool operator==(const Parsed&) const = default;
 };
 

@@ -1,12 +1,18 @@
 #include "dataplane/packet/reject.hpp"
 
+#include <optional>
+
 #include "dataplane/base/check.hpp"
 #include "dataplane/packet/answer.hpp"
+#include "dataplane/packet/sctp.hpp"
 
 namespace penstock::packet {
 namespace {
 
 bool has_valid_l4_checksum(ByteView frame, const Parsed& parsed) noexcept {
+    if (parsed.key.protocol == Protocol::Sctp) {
+        return has_valid_sctp_checksum(frame.subspan(parsed.l4_offset, sctp_bytes(parsed)));
+    }
     auto l4_bytes = static_cast<uint16_t>(parsed.l3_length - (parsed.l4_offset - parsed.l3_offset));
     if (parsed.key.protocol == Protocol::Udp) {
         const auto udp = load<UdpHeader>(frame.data() + parsed.l4_offset);
@@ -56,23 +62,56 @@ uint16_t make_reset(std::span<uint8_t> buffer, const Parsed& parsed) noexcept {
     return static_cast<uint16_t>(parsed.l3_offset + ip_header_bytes + sizeof rst);
 }
 
-}  // namespace
+// Always fits likewise.
+uint16_t make_abort(std::span<uint8_t> buffer, const Parsed& parsed, uint32_t tag, uint8_t flags) noexcept {
+    const uint16_t ip_header_bytes = answer_header_bytes(parsed.family);
+    const FlowKey key = parsed.key.reversed();
+    store_abort(buffer.data() + parsed.l3_offset + ip_header_bytes, key.source_port, key.destination_port, tag, flags);
+    store_answer_header(buffer.data() + parsed.l3_offset, key.source, key.destination, parsed.ip_protocol, 0, kAbortBytes);
+    exchange_ethernet(buffer);
+    return static_cast<uint16_t>(parsed.l3_offset + ip_header_bytes + kAbortBytes);
+}
 
-AnswerResult make_reject(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed) noexcept {
-    if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac || parsed.tcp_flags.has(TcpFlags::kRst)) {
-        return std::unexpected(DropReason::RejectNotAllowed);
+// Why the sender of a Flow may not be answered, whatever the answer.
+std::optional<DropReason> why_unanswered(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed) noexcept {
+    if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) {
+        return DropReason::RejectNotAllowed;
     }
     PENSTOCK_ASSERT(frame_bytes <= buffer.size() && size_t{parsed.l3_offset} + parsed.l3_length <= frame_bytes);
     if (load<EthernetHeader>(buffer.data()).source.is_multicast()) {
+        return DropReason::RejectNotAllowed;
+    }
+    return has_valid_l4_checksum(buffer.first(frame_bytes), parsed) ? std::nullopt : std::optional(DropReason::BadL4Checksum);
+}
+
+}  // namespace
+
+AnswerResult make_reject(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed, SctpRefusal sctp) noexcept {
+    const bool is_sctp = parsed.key.protocol == Protocol::Sctp;
+    if (parsed.tcp_flags.has(TcpFlags::kRst) || (is_sctp && parsed.sctp_event != SctpEvent::Init)) {
         return std::unexpected(DropReason::RejectNotAllowed);
     }
-    if (!has_valid_l4_checksum(buffer.first(frame_bytes), parsed)) {
-        return std::unexpected(DropReason::BadL4Checksum);
+    if (const std::optional<DropReason> why = why_unanswered(buffer, frame_bytes, parsed)) {
+        return std::unexpected(*why);
     }
     if (parsed.key.protocol == Protocol::Tcp) {
         return make_reset(buffer, parsed);
     }
+    if (is_sctp && sctp == SctpRefusal::Abort) {
+        return make_abort(buffer, parsed, initiate_tag(buffer.data(), parsed), 0);
+    }
     return make_icmp_error(buffer, frame_bytes, parsed, port_unreachable(parsed.family), parsed.key.destination);
+}
+
+AnswerResult make_reflecting_abort(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed) noexcept {
+    const SctpEvent event = parsed.sctp_event;
+    if (event == SctpEvent::Abort || event == SctpEvent::ShutdownComplete || event == SctpEvent::Init) {
+        return std::unexpected(DropReason::RejectNotAllowed);
+    }
+    if (const std::optional<DropReason> why = why_unanswered(buffer, frame_bytes, parsed)) {
+        return std::unexpected(*why);
+    }
+    return make_abort(buffer, parsed, verification_tag(buffer.data(), parsed), SctpChunkHeader::kReflectsTag);
 }
 
 }  // namespace penstock::packet

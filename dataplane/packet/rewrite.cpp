@@ -34,6 +34,10 @@ void apply_to(std::span<uint8_t> frame, const Parsed& parsed, const Rewrite& rew
     const WireEndpoints<Address> before{ip.source, ip.destination, ports[0], ports[1]};
     const auto after = wire_endpoints<Address>(rewrite.source, rewrite.destination, rewrite.source_port, rewrite.destination_port);
     const TranslationDeltas deltas = translation_deltas(before, after);
+    if (parsed.key.protocol == Protocol::Sctp) {
+        return translate_association(frame.data(), parsed, after.source, after.destination, after.source_port, after.destination_port,
+                                     deltas.ip);
+    }
     translate_packet(frame.data(), parsed, after.source, after.destination, after.source_port, after.destination_port, deltas.l4,
                      deltas.ip);
 }

@@ -16,6 +16,7 @@
 #include "dataplane/base/protocol.hpp"
 #include "dataplane/packet/checksum.hpp"
 #include "dataplane/packet/parsed.hpp"
+#include "dataplane/packet/sctp.hpp"
 #include "dataplane/packet/wire.hpp"
 
 namespace penstock::packet {
@@ -30,6 +31,7 @@ struct Rewrite {
 };
 
 // How a translation changes the two sums of each packet of a flow. The addresses are under both: TCP and UDP sum them in a pseudo-header.
+// SCTP does not, and what its CRC changes by depends on the packet's length as well (sctp.hpp), so it has no use for `l4`.
 struct TranslationDeltas {
     FoldedDelta l4;
     FoldedDelta ip;  // of the IPv4 header without its TTL; IPv6 has no header checksum, and there it changes nothing
@@ -69,14 +71,10 @@ template <WireAddress Address>
 // The same from a key and what replaces it; both of one family.
 [[nodiscard]] TranslationDeltas translation_deltas(const FlowKey& before, const Rewrite& after) noexcept;
 
-// Rewrites the Flow in `frame` that `parsed` describes and that is of Address's family: new addresses, new ports, one taken from TTL or hop
-// limit, which the caller has found to be above 1 (ICMP-006), and the checksums moved by `l4` and `ip`, which belong to exactly this change
-// (translation_deltas). Flow label, traffic class and everything behind the ports stay as they came. `parsed` then describes the packet
-// that came in, no longer the one that leaves.
+// The IP header's share of translate_packet() and translate_association().
 template <WireAddress Address>
-PENSTOCK_ALWAYS_INLINE void translate_packet(uint8_t* frame, const Parsed& parsed, const Address& source, const Address& destination,
-                                             Be16 source_port, Be16 destination_port, FoldedDelta l4,
-                                             [[maybe_unused]] FoldedDelta ip) noexcept {
+PENSTOCK_ALWAYS_INLINE void translate_ip(uint8_t* frame, const Parsed& parsed, const Address& source, const Address& destination,
+                                         [[maybe_unused]] FoldedDelta ip) noexcept {
     PENSTOCK_ASSERT(parsed.kind == PacketKind::Flow && parsed.ttl > 1);
     constexpr bool kIsV4 = std::is_same_v<Address, Be32>;
     PENSTOCK_ASSERT((parsed.family == IpFamily::V4) == kIsV4);
@@ -93,6 +91,17 @@ PENSTOCK_ALWAYS_INLINE void translate_packet(uint8_t* frame, const Parsed& parse
         store(ip_at + offsetof(Ipv6Header, source), source);
         store(ip_at + offsetof(Ipv6Header, destination), destination);
     }
+}
+
+// Rewrites the Flow of TCP or UDP in `frame` that `parsed` describes and that is of Address's family: new addresses, new ports, one taken
+// from TTL or hop limit, which the caller has found to be above 1 (ICMP-006), and the checksums moved by `l4` and `ip`, which belong to
+// exactly this change (translation_deltas). Flow label, traffic class and everything behind the ports stay as they came. `parsed` then
+// describes the packet that came in, no longer the one that leaves.
+template <WireAddress Address>
+PENSTOCK_ALWAYS_INLINE void translate_packet(uint8_t* frame, const Parsed& parsed, const Address& source, const Address& destination,
+                                             Be16 source_port, Be16 destination_port, FoldedDelta l4, FoldedDelta ip) noexcept {
+    PENSTOCK_ASSERT(parsed.key.protocol != Protocol::Sctp);
+    translate_ip(frame, parsed, source, destination, ip);
 
     // TCP and UDP both begin with their ports.
     static_assert(offsetof(TcpHeader, destination_port) == offsetof(UdpHeader, destination_port));
@@ -105,7 +114,16 @@ PENSTOCK_ALWAYS_INLINE void translate_packet(uint8_t* frame, const Parsed& parse
     store(sum_at, is_udp ? udp_checksum_after(sent, l4) : l4.applied_to(sent));
 }
 
-// The same for either family, from a Rewrite and the values that the frame carries now: for callers who keep no deltas.
+// The same of a Flow of SCTP.
+template <WireAddress Address>
+inline void translate_association(uint8_t* frame, const Parsed& parsed, const Address& source, const Address& destination, Be16 source_port,
+                                  Be16 destination_port, FoldedDelta ip) noexcept {
+    PENSTOCK_ASSERT(parsed.key.protocol == Protocol::Sctp);
+    translate_ip(frame, parsed, source, destination, ip);
+    set_sctp_ports(std::span(frame + parsed.l4_offset, sctp_bytes(parsed)), source_port, destination_port);
+}
+
+// Either of them for either family, from a Rewrite and the values that the frame carries now: for callers who keep no deltas.
 void apply(std::span<uint8_t> frame, const Parsed& parsed, const Rewrite& rewrite) noexcept;
 
 // Takes one from the TTL or hop limit of an IP packet of any kind that is routed without translation. Same condition.

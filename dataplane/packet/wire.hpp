@@ -98,6 +98,37 @@ struct UdpHeader {
 };
 static_assert(sizeof(UdpHeader) == 8 && offsetof(UdpHeader, checksum) == 6);
 
+// RFC 9260, 3.1 and 3.2: the common header, and what each chunk behind it begins with.
+struct SctpHeader {
+    Be16 source_port;
+    Be16 destination_port;
+    Be32 verification_tag;
+    uint32_t checksum = 0;  // of all of RFC 9260's fields the one whose bytes lie with the lowest first (appendix A)
+};
+static_assert(sizeof(SctpHeader) == 12 && offsetof(SctpHeader, verification_tag) == 4 && offsetof(SctpHeader, checksum) == 8);
+
+struct SctpChunkHeader {
+    static constexpr uint8_t kData = 0, kInit = 1, kInitAck = 2, kAbort = 6, kShutdown = 7, kShutdownAck = 8, kCookieEcho = 10,
+                             kCookieAck = 11, kShutdownComplete = 14;
+    static constexpr uint8_t kInterleavedData = 64;  // RFC 8260
+    static constexpr uint8_t kReflectsTag = 0x01;    // the T bit of ABORT and SHUTDOWN COMPLETE
+
+    uint8_t type = 0;
+    uint8_t flags = 0;
+    Be16 length;  // this header included, padding not
+};
+static_assert(sizeof(SctpChunkHeader) == 4);
+
+// What INIT and INIT ACK have behind their header (RFC 9260, 3.3.2).
+struct SctpInitFields {
+    Be32 initiate_tag;
+    Be32 receiver_window;
+    Be16 outbound_streams;
+    Be16 inbound_streams;
+    Be32 initial_tsn;
+};
+static_assert(sizeof(SctpInitFields) == 16);
+
 inline constexpr uint8_t kIcmpEchoReply = 0, kIcmpEchoRequest = 8;          // RFC 792
 inline constexpr uint8_t kIcmpv6EchoRequest = 128, kIcmpv6EchoReply = 129;  // RFC 4443, 4
 

@@ -13,9 +13,13 @@ bool is_own_source(const nat::SnatConfig& snat, const IpAddr& source) noexcept {
     return std::ranges::find(snat.addresses, source, &nat::SnatAddress::address) != snat.addresses.end();
 }
 
-// The address is a VIP and nothing else, and no Service declares the port (LB-021). A RST is never answered, nor what is no segment at all.
+// The address is a VIP and nothing else, and no Service declares the port (LB-021). A RST is never answered, nor what is no segment at all,
+// nor what begins no association.
 Admission closed_port(const config::Snapshot& snapshot, const packet::Parsed& parsed) noexcept {
     const bool is_answerable = [&] {
+        if (parsed.key.protocol == Protocol::Sctp) {
+            return parsed.sctp_event == packet::SctpEvent::Init;
+        }
         if (parsed.key.protocol != Protocol::Tcp) {
             return true;
         }
@@ -79,6 +83,9 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
             case conn::TcpFlagClass::Fin:
                 return {Admission::Kind::Reject, {}, frontend, nullptr};  // mid-stream without a flow: RST (REJ-005)
         }
+    }
+    if (parsed.key.protocol == Protocol::Sctp && parsed.sctp_event != packet::SctpEvent::Init) {
+        return drop(DropReason::SctpNoAssociation);  // also a HEARTBEAT from a second address of the client's (SCTP-003)
     }
     const lb::BackendSet& set = set_for(*frontend, snapshot, parsed.key.source, sender);
     if (set.usable.empty()) {

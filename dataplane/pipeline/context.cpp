@@ -1,5 +1,6 @@
 #include "dataplane/pipeline/context.hpp"
 
+#include "dataplane/conn/sctp_state.hpp"
 #include "dataplane/conn/tcp_state.hpp"
 
 namespace penstock::pipeline {
@@ -12,6 +13,18 @@ lb::AffinityTable::Question affinity_question(const WorkerContext& ctx, const lb
             .limit = static_cast<int32_t>(ctx.clock.units(ctx.rate.seconds(service.affinity_timeout_s)))};
 }
 
+bool is_open(const conn::Entry& connection) noexcept {
+    switch (connection.protocol) {
+        case Protocol::Tcp:
+            return conn::is_open(connection.tcp_state());
+        case Protocol::Udp:
+            return true;
+        case Protocol::Sctp:
+            return conn::is_open(connection.sctp_state());
+    }
+    return true;
+}
+
 void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
     const conn::Entry& connection = ctx.connections.at(index);
     ctx.by_backend.remove(index, connection.backend);
@@ -21,8 +34,8 @@ void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
     ctx.counters.services[connection.service.value].connections.subtract(1);
     stats::BackendCounters& backend = ctx.counters.backends[connection.backend.value];
     backend.connections.subtract(1);
-    if (!connection.is_tcp() || conn::is_open(connection.tcp_state())) {
-        backend.open.subtract(1);  // else its end was counted with the packet that ended it (track.hpp)
+    if (is_open(connection)) {
+        backend.open.subtract(1);  // else its end was counted with the packet that ended it (track.hpp, associations.cpp)
     }
     ctx.count()[stats::Counter::ClosedConnections].add(1);
 }

@@ -92,6 +92,9 @@ struct WorkerContext {
 [[nodiscard]] lb::AffinityTable::Question affinity_question(const WorkerContext& ctx, const lb::Service& service, const lb::BackendSet& set,
                                                             const IpAddr& client, CoarseTime now) noexcept;
 
+// Half-open or established, as schedulers count it (stats::BackendCounters::open).
+[[nodiscard]] bool is_open(const conn::Entry& connection) noexcept;
+
 // Gives back what a connection that is about to be erased holds, and counts its end. Aging calls it before it erases.
 void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept;
 // release_connection, then erase.

@@ -4,8 +4,10 @@
 #include <array>
 #include <span>
 
+#include "dataplane/conn/sctp_state.hpp"
 #include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/packet/reject.hpp"
+#include "dataplane/pipeline/associations.hpp"
 #include "dataplane/pipeline/burst.hpp"
 #include "dataplane/pipeline/context.hpp"
 #include "dataplane/pipeline/forward.hpp"
@@ -14,6 +16,7 @@ namespace penstock::pipeline {
 namespace {
 
 using conn::Direction;
+using conn::SctpState;
 using conn::TcpState;
 using packet::TcpFlags;
 using stats::Counter;
@@ -22,6 +25,11 @@ using stats::Counter;
 enum class Ending : uint8_t { None, Erase, Reset };
 
 Ending ending_of(const conn::Entry& entry) noexcept {
+    if (entry.is_sctp()) {
+        return entry.sctp_state() == SctpState::CookieWait ? Ending::Erase
+               : conn::is_open(entry.sctp_state())         ? Ending::Reset
+                                                           : Ending::None;
+    }
     if (!entry.is_tcp()) {
         return Ending::Erase;
     }
@@ -64,6 +72,15 @@ void probe(WorkerContext& ctx, ConnectionIndex index, uint32_t seq) noexcept {
     }
 }
 
+void begin_reset(WorkerContext& ctx, ConnectionIndex index) noexcept {
+    if (ctx.connections.at(index).is_sctp()) {
+        ctx.connections.set_state(index, SctpState::Aborting, ctx.now_coarse);
+        return abort_both_sides(ctx, index);
+    }
+    ctx.connections.set_state(index, TcpState::Resetting, ctx.now_coarse);
+    probe(ctx, index, kFirstProbe);
+}
+
 // The next connections of the walk, at most `budget`; returns how many were looked at.
 uint32_t end_some(WorkerContext& ctx, const conn::FlowOrder& order, uint32_t budget) noexcept {
     std::array<ConnectionIndex, limits::kFlowOrderSlice> flows;
@@ -92,11 +109,10 @@ uint32_t end_some(WorkerContext& ctx, const conn::FlowOrder& order, uint32_t bud
                     ctx.by_backend.walk_again_from(flows[i]);
                     return i;
                 }
-                if (const conn::Entry& entry = ctx.connections.at(flows[i]); conn::is_open(entry.tcp_state())) {
+                if (const conn::Entry& entry = ctx.connections.at(flows[i]); is_open(entry)) {
                     ctx.counters.backends[entry.backend.value].open.subtract(1);
                 }
-                ctx.connections.set_state(flows[i], TcpState::Resetting, ctx.now_coarse);
-                probe(ctx, flows[i], kFirstProbe);
+                begin_reset(ctx, flows[i]);
                 break;
         }
         ctx.count()[Counter::EndedConnections].add(1);
@@ -155,7 +171,7 @@ void reset_both_sides(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
 
 void probe_again(WorkerContext& ctx, ConnectionIndex index) noexcept {
     if (ctx.own_segments.room() >= 2 && ctx.flow_orders.probing.take(ctx.now)) {
-        probe(ctx, index, kSecondProbe);
+        ctx.connections.at(index).is_sctp() ? abort_both_sides(ctx, index) : probe(ctx, index, kSecondProbe);
     }
 }
 

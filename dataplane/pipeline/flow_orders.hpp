@@ -3,7 +3,8 @@
 //
 // The gateway does not track sequence numbers, so it has the stacks tell them: a probe, an ACK that is out of place, is answered by an ACK
 // that says where the stack is (RFC 9293, 3.10.7.4), and each segment of a connection in state Resetting, that answer or any other, becomes
-// the RST that its sender must accept, and one for the other side.
+// the RST that its sender must accept, and one for the other side. Of an SCTP association it does know the verification tags: an ABORT to
+// each side ends it, and whoever goes on sending is answered by another (associations.hpp).
 #pragma once
 
 #include <atomic>
@@ -47,8 +48,8 @@ uint32_t work_off_flow_orders(WorkerContext& ctx) noexcept;
 // Packet i belongs to a connection in state Resetting and is no RST: it becomes the RST of its sender, and the other side gets one too.
 void reset_both_sides(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
-// For the sweep, which meets a connection in state Resetting some seconds after its order: probes it once more, in case the first probe was
-// lost, could not leave, or was taken for the duplicate of a real ACK.
+// For the sweep, which meets a connection in state Resetting or Aborting some seconds after its order: probes or aborts it once more, in
+// case the first probe was lost, could not leave, or was taken for the duplicate of a real ACK.
 void probe_again(WorkerContext& ctx, ConnectionIndex index) noexcept;
 
 }  // namespace penstock::pipeline

@@ -4,11 +4,13 @@
 #include <memory>
 #include <optional>
 
+#include "dataplane/conn/sctp_state.hpp"
 #include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/nat/masquerade.hpp"
 #include "dataplane/nat/source_search.hpp"
 #include "dataplane/packet/reject.hpp"
 #include "dataplane/packet/rewrite.hpp"
+#include "dataplane/packet/sctp.hpp"
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/admit.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
@@ -44,7 +46,8 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
         return drop_counted(ctx, burst, i, frontend, DropReason::RejectLimited);
     }
     const IpAddr client = burst.parsed[i].key.source;
-    const auto answer = packet::make_reject(std::span(burst.data[i], burst.capacity[i]), burst.length[i], burst.parsed[i]);
+    const auto answer = packet::make_reject(std::span(burst.data[i], burst.capacity[i]), burst.length[i], burst.parsed[i],
+                                            ctx.snapshot->packets.aborts_sctp ? packet::SctpRefusal::Abort : packet::SctpRefusal::Icmp);
     if (!answer) {
         return drop_counted(ctx, burst, i, frontend, answer.error());
     }
@@ -145,6 +148,23 @@ std::optional<DropReason> keep_for_host(const WorkerContext& ctx, const FlowKey&
     return ctx.owner.of_client(forward.source) == ctx.self ? std::nullopt : take_own_port(ctx, forward, opening);
 }
 
+void set_opening_state(conn::Connection& entry, const Burst& burst, uint32_t i) noexcept {
+    switch (entry.forward.protocol) {
+        case Protocol::Tcp:
+            entry.state = static_cast<uint8_t>(conn::kTcpOpeningState);
+            break;
+        case Protocol::Udp:
+            entry.state = static_cast<uint8_t>(conn::DatagramState::OneWay);
+            break;
+        case Protocol::Sctp: {
+            const conn::Association opened = conn::opened_by(packet::initiate_tag(burst.data[i], burst.parsed[i]));
+            entry.state = static_cast<uint8_t>(opened.state);
+            entry.tags = opened.tags;
+            break;
+        }
+    }
+}
+
 // Puts the connection into the table, with one source after the other until the table takes one. Empty: done, found[i] is set.
 std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Opening& opening) noexcept {
     const uint32_t i = opening.packet;
@@ -153,9 +173,8 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
                            .last_seen = ctx.now_coarse,
                            .opened_at = ctx.now_coarse,
                            .service = opening.service->id,
-                           .backend = opening.backend->id,
-                           .state = forward.protocol == Protocol::Tcp ? static_cast<uint8_t>(conn::kTcpOpeningState)
-                                                                      : static_cast<uint8_t>(conn::DatagramState::OneWay)};
+                           .backend = opening.backend->id};
+    set_opening_state(entry, burst, i);
     uint64_t reverse_hash = opening.reverse_hash;
     for (;;) {
         if (!opening.keep_source && opening.source == nullptr) {
@@ -239,6 +258,17 @@ void settle_pin(WorkerContext& ctx, const Opening& opening, const lb::AffinityTa
     if (opening.service->has_affinity()) [[unlikely]] {
         is_open ? lb::AffinityTable::confirm(pin, ctx.now_coarse) : lb::AffinityTable::withdraw(pin);
     }
+}
+
+// An association's own port where it may be had (SCTP-003): peers are often configured by it. placement.cpp has led it to the worker whose
+// port it is.
+const nat::Source* first_source(WorkerContext& ctx, const FlowKey& forward, Opening& opening) noexcept {
+    if (forward.protocol == Protocol::Sctp && ctx.owner.of_snat_port(forward.source_port) == ctx.self) [[unlikely]] {
+        if (const nat::Source* own = opening.search.prefer(ctx.snat_ports, forward.source_port)) {
+            return own;
+        }
+    }
+    return opening.search.first(ctx.snat_ports);
 }
 
 // Settles a packet that may open no flow; otherwise fills `opening` with the chosen backend. True: go on.
@@ -335,8 +365,8 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
         ctx.by_backend.prefetch_newest(opening.backend->id);
         if (!opening.keep_source) {
             opening.source = former == nullptr ? nullptr : opening.search.prefer(ctx.snat_ports, former->address, former->port);
-            if (!opening.source) {
-                opening.source = opening.search.first(ctx.snat_ports);
+            if (!opening.source) [[likely]] {
+                opening.source = first_source(ctx, burst.parsed[opening.packet].key, opening);
             }
         }
         if (opening.keep_source || opening.source) {
@@ -353,7 +383,11 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
             continue;
         }
         count_opened(ctx, burst, opening);
-        send_one(ctx, burst, opening.packet);
+        if (burst.parsed[opening.packet].key.protocol != Protocol::Sctp) [[likely]] {
+            send_one(ctx, burst, opening.packet);
+        } else {
+            send_association(ctx, burst, opening.packet);
+        }
     }
 }
 

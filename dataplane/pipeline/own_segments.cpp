@@ -1,5 +1,6 @@
 #include "dataplane/pipeline/own_segments.hpp"
 
+#include "dataplane/packet/sctp.hpp"
 #include "dataplane/pipeline/context.hpp"
 #include "dataplane/pipeline/forward.hpp"
 
@@ -16,16 +17,15 @@ void ask_for(WorkerContext& ctx, NicPortId egress, const IpAddr& next_hop) noexc
     ctx.resolve->push({egress, next_hop});
 }
 
-OwnSegment& add_segment(OwnSegments& own, const packet::FlowKey& key, packet::SegmentNumbers numbers, packet::TcpFlags flags) noexcept {
-    OwnSegment& segment = own.at[own.count++];
-    segment.length = packet::build_segment(segment.frame, key, numbers, flags);
-    segment.to_host = false;
-    return segment;
-}
-
-}  // namespace
-
-bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::SegmentNumbers numbers, packet::TcpFlags flags) noexcept {
+// `build` writes the frame and returns its length.
+template <typename Build>
+bool send_built(WorkerContext& ctx, const packet::FlowKey& key, Build&& build) noexcept {
+    const auto add_segment = [&build](OwnSegments& own) -> OwnSegment& {
+        OwnSegment& segment = own.at[own.count++];
+        segment.length = build(segment.frame);
+        segment.to_host = false;
+        return segment;
+    };
     OwnSegments& own = ctx.own_segments;
     if (own.room() == 0) {
         ctx.count()[DropReason::ResetLimited].add(1);
@@ -35,7 +35,7 @@ bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::Segmen
     if (hop == nullptr) {
         const NicPortId twin = twin_towards(*ctx.snapshot->routes, key.source);
         if (twin.is_set() && ctx.snapshot->routes->is_host_address(key.destination)) {
-            OwnSegment& segment = add_segment(own, key, numbers, flags);
+            OwnSegment& segment = add_segment(own);
             segment.to_host = true;
             segment.egress = twin;
             const MacAddr& mac = ctx.ports[twin.value].mac;
@@ -50,11 +50,21 @@ bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::Segmen
         ctx.count()[DropReason::NextHopUnresolved].add(1);
         return false;
     }
-    OwnSegment& segment = add_segment(own, key, numbers, flags);
+    OwnSegment& segment = add_segment(own);
     segment.egress = hop->egress;
     store(segment.frame.data(), hop->ethernet_addresses);
     ctx.neighbour_use.note(hop->neighbour, ctx.now_s);
     return true;
+}
+
+}  // namespace
+
+bool send_segment(WorkerContext& ctx, const packet::FlowKey& key, packet::SegmentNumbers numbers, packet::TcpFlags flags) noexcept {
+    return send_built(ctx, key, [&](std::span<uint8_t> frame) { return packet::build_segment(frame, key, numbers, flags); });
+}
+
+bool send_abort(WorkerContext& ctx, const packet::FlowKey& key, uint32_t tag) noexcept {
+    return send_built(ctx, key, [&](std::span<uint8_t> frame) { return packet::build_abort(frame, key, tag); });
 }
 
 }  // namespace penstock::pipeline

@@ -74,10 +74,24 @@ Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, const
     return Rule::Receiver;
 }
 
+bool keeps_port(const packet::FlowKey& association, const config::Snapshot& snapshot) noexcept {
+    return association.source_port >= snapshot.snat->ports.first && association.source_port <= snapshot.snat->ports.last;
+}
+
 // Whether the receiver of a flow's first packet receives all of them, and other flows have other receivers. A rule that brings a worker's
 // SNAT ports to its queue brings it NodePorts of that address as well, all clients of one to one worker, from the moment when it is made.
 bool comes_to_one_of_many(const packet::FlowKey& key, const config::Snapshot& snapshot, const PortPromises& promises) noexcept {
     return promises.flow_stays_on_queue && !(promises.snat_blocks_on_queue && snapshot.snat->addresses.find(key.destination) != nullptr);
+}
+
+// Where a flow with a translated source is opened. An association keeps its port where it can (new_flow.cpp), so that port says who will
+// get the replies.
+WorkerId owner_of_translated(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
+                             const Arrived& arrived) noexcept {
+    if (key.protocol == Protocol::Sctp) [[unlikely]] {
+        return keeps_port(key, snapshot) ? owner.of_snat_port(key.source_port) : owner.of_tuple(key);
+    }
+    return comes_to_one_of_many(key, snapshot, arrived.promises) ? arrived.receiver : owner.of_tuple(key);
 }
 
 }  // namespace
@@ -89,7 +103,7 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
     const nat::SnatAddress* replied = nullptr;
     switch (rule_of(key, snapshot, arrived.known, modes, replied)) {
         case Rule::Frontend: {
-            const WorkerId translated = comes_to_one_of_many(key, snapshot, arrived.promises) ? arrived.receiver : owner.of_tuple(key);
+            const WorkerId translated = owner_of_translated(key, snapshot, owner, arrived);
             const WorkerId kept = owner.of_client(key.source);
             const bool keeps_now = modes.current == lb::SourceMode::Keep;
             // The NodePort of a Service that is gone may be a SNAT port again. New flows are not opened here, so every owner is asked.
@@ -163,6 +177,10 @@ std::string placement_rule(const packet::FlowKey& key, const config::Snapshot& s
         case Rule::Frontend:
             if (modes.current == lb::SourceMode::Keep) {
                 return "the keyed hash of the client's address, because the Service keeps the source";
+            }
+            if (key.protocol == Protocol::Sctp) {
+                return keeps_port(key, snapshot) ? "the block of the association's own port, which it keeps"
+                                                 : "the keyed hash of the 5-tuple";
             }
             return comes_to_one_of_many(key, snapshot, arrived.promises) ? "the receiver, because the port keeps a flow on one queue"
                                                                          : "the keyed hash of the 5-tuple";

@@ -2,14 +2,11 @@
 #pragma once
 
 #include "dataplane/conn/tcp_state.hpp"
+#include "dataplane/pipeline/associations.hpp"
 #include "dataplane/pipeline/burst.hpp"
 #include "dataplane/pipeline/context.hpp"
 
 namespace penstock::pipeline {
-
-// What becomes of a packet of a known connection. A SYN on a finished one is a miss, and ends it later: new_flow, once the packets of this
-// burst that belong to it have left.
-enum class Tracked : uint8_t { GoesOn, IsSettled, IsMiss };
 
 // Packet i, whose connection is found[i].
 PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
@@ -19,9 +16,12 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
     }
     const conn::Found found = burst.found[i];
     const conn::Entry& connection = ctx.connections.at(found.index);
-    if (connection.is_tcp()) {
+    if (connection.protocol != Protocol::Udp) {
         const conn::TcpStep step = conn::step(connection.tcp_state(), found.direction, burst.parsed[i].tcp_flags);
         if (step.action != conn::TcpAction::Pass) [[unlikely]] {
+            if (connection.is_sctp()) {  // which has no TCP flags
+                return serve_association(ctx, burst, i);
+            }
             if (step.action == conn::TcpAction::Reopen) {
                 return Tracked::IsMiss;
             }

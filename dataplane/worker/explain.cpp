@@ -56,9 +56,6 @@ class Teller {
             step("blocklist", "the source is on the list of --blocklist");
             return drop(DropReason::SourceBlocked);
         }
-        if (query_.key.protocol == Protocol::Sctp) {
-            return settle("SCTP is not translated yet");
-        }
         // RFC 4291, 2.5.6. Over IPv4 only the host's own stack cares.
         if (!destination.is_v4() && (source.is_link_local() || destination.is_link_local())) {
             return settle("a packet with a link-local address is not forwarded");
@@ -122,7 +119,11 @@ class Teller {
         parsed.key = query_.key;
         parsed.kind = packet::PacketKind::Flow;
         parsed.ttl = 64;
-        parsed.tcp_flags.bits = query_.tcp_not_syn ? packet::TcpFlags::kAck : packet::TcpFlags::kSyn;
+        if (query_.key.protocol == Protocol::Tcp) {
+            parsed.tcp_flags.bits = query_.tcp_not_syn ? packet::TcpFlags::kAck : packet::TcpFlags::kSyn;
+        } else if (query_.key.protocol == Protocol::Sctp) {
+            parsed.sctp_event = packet::SctpEvent::Init;
+        }
         const lb::FrontendRow* frontend =
             snapshot_.services->find(query_.key.destination, query_.key.destination_port, query_.key.protocol);
         service_step(frontend);
@@ -137,6 +138,8 @@ class Teller {
                 step("admit", admission.frontend == nullptr ? "rejected: closed ports of Services' addresses are told so (vip-closed-port)"
                               : admission.set == nullptr    ? "rejected with RST: TCP in mid-stream without a connection"
                               : query_.key.protocol == Protocol::Tcp ? "rejected with RST: the Service has no usable endpoint"
+                              : query_.key.protocol == Protocol::Sctp && snapshot_.packets.aborts_sctp
+                                  ? "rejected with ABORT: the Service has no usable endpoint"
                               : query_.key.destination.is_v4()
                                   ? "rejected with ICMP port unreachable: the Service has no usable endpoint"
                                   : "rejected with ICMPv6 port unreachable: the Service has no usable endpoint");
@@ -212,7 +215,8 @@ class Teller {
         }
         after.source = source->address;
         after.source_port = 0;
-        step("snat", "the source becomes " + source->address.to_string() + " with a free port " +
+        step("snat", "the source becomes " + source->address.to_string() + " with " +
+                         (query_.key.protocol == Protocol::Sctp ? "the client's own port where it is free, else " : "") + "a free port " +
                          whose_reply_comes_home(context, backend, *source) + (keep ? ", because the client is the backend itself" : ""));
         leave(after);
     }

@@ -32,10 +32,25 @@ bool has_right_ip_checksum(ByteView frame, const Parsed& parsed) {
     return parsed.family == IpFamily::V6 ||
            reference_checksum(frame.subspan(parsed.l3_offset, size_t{parsed.l4_offset} - parsed.l3_offset)) == 0;
 }
+// The sum that the SCTP packet should carry, and the one that it does.
+uint32_t right_crc(ByteView frame, const Parsed& parsed) {
+    Frame sctp(frame.begin() + parsed.l4_offset, frame.begin() + parsed.l3_offset + parsed.l3_length);
+    store(sctp.data() + offsetof(SctpHeader, checksum), uint32_t{0});
+    return test::reference_crc32c(sctp);
+}
+uint32_t crc_in(ByteView frame, const Parsed& parsed) {
+    return load<uint32_t>(frame.data() + parsed.l4_offset + offsetof(SctpHeader, checksum));
+}
 bool is_without_l4_checksum(ByteView frame, const Parsed& parsed) {
+    if (parsed.key.protocol == Protocol::Sctp) {
+        return crc_in(frame, parsed) == 0 && right_crc(frame, parsed) != 0;
+    }
     return parsed.key.protocol == Protocol::Udp && field_at(frame, parsed.l4_offset + offsetof(UdpHeader, checksum)).raw() == 0;
 }
 bool has_right_l4_checksum(ByteView frame, const Parsed& parsed) {
+    if (parsed.key.protocol == Protocol::Sctp) {
+        return crc_in(frame, parsed) == right_crc(frame, parsed);
+    }
     const bool udp = parsed.key.protocol == Protocol::Udp;
     const uint16_t sent = field_at(frame, parsed.l4_offset + (udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum))).host();
     // Zero has two spellings; only UDP gives them meanings.
@@ -85,13 +100,16 @@ void pass_on(Frame frame, const Parsed& parsed) {
     PENSTOCK_CHECK(frame[parsed.l3_offset + ttl] == parsed.ttl - 1);
 }
 
-void check_answer(Frame frame, const Parsed& asked) {
+void check_answer(Frame frame, const Parsed& asked, SctpRefusal sctp) {
     Parsed answer;
     PENSTOCK_CHECK(parse(frame, answer).has_value());
     PENSTOCK_CHECK(answer.key.source == asked.key.destination && answer.key.destination == asked.key.source);
     PENSTOCK_CHECK(frame.size() == size_t{answer.l3_offset} + answer.l3_length && answer.l3_length <= icmp_error_bytes_max(asked.family));
     if (asked.key.protocol == Protocol::Tcp) {
         PENSTOCK_CHECK(answer.key == asked.key.reversed() && answer.tcp_flags.has(TcpFlags::kRst));
+        PENSTOCK_CHECK(has_right_l4_checksum(frame, answer));
+    } else if (asked.key.protocol == Protocol::Sctp && sctp == SctpRefusal::Abort) {
+        PENSTOCK_CHECK(answer.key == asked.key.reversed() && answer.sctp_event == SctpEvent::Abort);
         PENSTOCK_CHECK(has_right_l4_checksum(frame, answer));
     } else if (asked.family == IpFamily::V4) {
         PENSTOCK_CHECK(answer.kind == PacketKind::Ip && answer.ip_protocol == kProtoIcmp);
@@ -102,23 +120,26 @@ void check_answer(Frame frame, const Parsed& asked) {
         PENSTOCK_CHECK(sent == test::reference_l4_checksum(frame));
     }
     const size_t bytes = frame.size();
-    PENSTOCK_CHECK(make_reject(frame, bytes, answer) == std::unexpected(DropReason::RejectNotAllowed));  // two gateways must not ping-pong
+    // Two gateways must not ping-pong.
+    PENSTOCK_CHECK(make_reject(frame, bytes, answer, sctp) == std::unexpected(DropReason::RejectNotAllowed));
 }
 
 void refuse(const Frame& before, const Parsed& parsed) {
     for (const size_t tailroom : kTailrooms) {
+        const SctpRefusal sctp = tailroom % 2 == 0 ? SctpRefusal::Icmp : SctpRefusal::Abort;
         Frame buffer = before;
         buffer.resize(before.size() + tailroom, 0xee);
         const Frame untouched = buffer;
-        const AnswerResult result = make_reject(buffer, before.size(), parsed);
+        const AnswerResult result = make_reject(buffer, before.size(), parsed, sctp);
         if (!result) {
             PENSTOCK_CHECK(buffer == untouched);
             continue;
         }
         PENSTOCK_CHECK(parsed.kind == PacketKind::Flow && *result <= buffer.size());
-        PENSTOCK_CHECK(is_without_l4_checksum(before, parsed) || has_right_l4_checksum(before, parsed));
+        const bool is_udp_without = parsed.key.protocol == Protocol::Udp && is_without_l4_checksum(before, parsed);
+        PENSTOCK_CHECK(is_udp_without || has_right_l4_checksum(before, parsed));
         buffer.resize(*result);
-        check_answer(buffer, parsed);
+        check_answer(buffer, parsed, sctp);
     }
 }
 
@@ -129,6 +150,10 @@ Frame with_right_checksums(Frame frame, const Parsed& parsed) {
         store(frame.data() + ip_field, Be16());
         const ByteView header = ByteView(frame).subspan(parsed.l3_offset, size_t{parsed.l4_offset} - parsed.l3_offset);
         store(frame.data() + ip_field, Be16::from_host(reference_checksum(header)));
+    }
+    if (parsed.key.protocol == Protocol::Sctp) {
+        store(frame.data() + parsed.l4_offset + offsetof(SctpHeader, checksum), right_crc(frame, parsed));
+        return frame;
     }
     const size_t in_l4 = parsed.key.protocol == Protocol::Udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum);
     store(frame.data() + parsed.l4_offset + in_l4, Be16::from_host(test::reference_l4_checksum(frame)));

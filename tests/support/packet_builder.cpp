@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kEtherBytes = 14;
 constexpr uint16_t kDontFragment = 0x4000, kMoreFragments = 0x2000;
-constexpr uint8_t kTcp = 6, kUdp = 17, kIcmp = 1, kIcmpv6 = 58;
+constexpr uint8_t kTcp = 6, kUdp = 17, kIcmp = 1, kIcmpv6 = 58, kSctp = 132;
+constexpr size_t kSctpChecksumAt = 8;
 constexpr uint8_t kHopByHop = 0, kRouting = 43, kFragment = 44, kDestinationOptions = 60;
 constexpr std::string_view kFlagLetters = "FSRPAUEC";  // bit 0 first
 
@@ -140,6 +141,17 @@ uint16_t reference_l4_checksum(ByteView frame) {
     return protocol == kUdp && sum == 0 ? 0xffff : sum;  // RFC 768
 }
 
+uint32_t reference_crc32c(ByteView bytes) {
+    uint32_t crc = 0xffff'ffff;
+    for (const uint8_t byte : bytes) {
+        for (unsigned bit = 0; bit < 8; ++bit) {
+            const bool carries = ((crc ^ (byte >> bit)) & 1) != 0;
+            crc = (crc >> 1) ^ (carries ? 0x82f6'3b78U : 0);
+        }
+    }
+    return ~crc;
+}
+
 std::string to_scapy(ByteView frame) {
     return "Ether(" + in_hex(frame) + ")";
 }
@@ -262,6 +274,34 @@ PacketBuilder& PacketBuilder::l4_checksum(uint16_t wrong) {
     return l4_checksum_ = wrong, *this;
 }
 
+PacketBuilder& PacketBuilder::sctp(uint16_t source_port, uint16_t destination_port, uint32_t verification_tag) {
+    l4_ = L4::Sctp;
+    source_port_ = source_port;
+    destination_port_ = destination_port;
+    verification_tag_ = verification_tag;
+    return *this;
+}
+PacketBuilder& PacketBuilder::chunk(uint8_t type, std::vector<uint8_t> value, uint8_t flags, std::optional<uint16_t> wrong_length) {
+    chunks_.push_back(type);
+    chunks_.push_back(flags);
+    put16(chunks_, wrong_length.value_or(static_cast<uint16_t>(4 + value.size())));
+    put(chunks_, value);
+    chunks_.resize((chunks_.size() + 3) / 4 * 4);
+    return *this;
+}
+std::vector<uint8_t> PacketBuilder::init_fields(uint32_t initiate_tag) {
+    std::vector<uint8_t> fields;
+    put32(fields, initiate_tag);
+    put32(fields, 65536);  // receiver window
+    put16(fields, 10);     // streams, outbound and inbound
+    put16(fields, 10);
+    put32(fields, 7);  // initial TSN
+    return fields;
+}
+PacketBuilder& PacketBuilder::sctp_checksum(uint32_t wrong) {
+    return sctp_checksum_ = wrong, *this;
+}
+
 PacketBuilder& PacketBuilder::payload(std::string_view text) {
     return payload_.assign(text.begin(), text.end()), *this;
 }
@@ -300,6 +340,13 @@ std::vector<uint8_t> PacketBuilder::build_l4() const {
             put16(l4, 0);
             put32(l4, icmp_rest_);
             break;
+        case L4::Sctp:
+            put16(l4, source_port_);
+            put16(l4, destination_port_);
+            put32(l4, verification_tag_);
+            put32(l4, 0);
+            put(l4, chunks_);
+            break;
     }
     put(l4, payload_);
     return l4;
@@ -313,6 +360,8 @@ uint8_t PacketBuilder::l4_number() const {
             return kUdp;
         case L4::Icmp:
             return ip6_ ? kIcmpv6 : kIcmp;
+        case L4::Sctp:
+            return kSctp;
         case L4::None:
             return 255;
     }
@@ -367,7 +416,9 @@ std::vector<uint8_t> PacketBuilder::build() const {
     const size_t field = l4_ == L4::Tcp ? 16 : l4_ == L4::Udp ? 6 : 2;
     // A test that lies about a length so that bytes are missing gets no sum: there is no right one.
     const bool has_whole_l4 = (ip_ && !ip_->total_length) || (ip6_ && !ip6_->payload_length && !ip6_->protocol);
-    if (l4_checksum_) {
+    if (l4_ == L4::Sctp) {
+        store(frame.data() + l4_offset + kSctpChecksumAt, sctp_checksum_.value_or(reference_crc32c(ByteView(frame).subspan(l4_offset))));
+    } else if (l4_checksum_) {
         set16(frame, l4_offset + field, *l4_checksum_);
     } else if (l4_ == L4::Icmp && !ip6_) {
         set16(frame, l4_offset + field, reference_checksum(l4));
@@ -381,8 +432,8 @@ std::vector<uint8_t> PacketBuilder::build() const {
 }
 
 std::string PacketBuilder::to_scapy() const {
-    if (ip6_) {
-        return test::to_scapy(build());  // the layers of extension headers are not worth a second spelling
+    if (ip6_ || l4_ == L4::Sctp) {
+        return test::to_scapy(build());  // the layers of extension headers and chunks are not worth a second spelling
     }
     std::string text = "Ether(src=\"" + from_mac_ + "\", dst=\"" + to_mac_ + "\"";
     if (ether_type_) {
@@ -412,6 +463,7 @@ std::string PacketBuilder::to_scapy() const {
     const std::string checksum = l4_checksum_ ? ", chksum=" + std::to_string(*l4_checksum_) : "";
     switch (l4_) {
         case L4::None:
+        case L4::Sctp:  // see above
             break;
         case L4::Tcp:
             text += "/TCP(" + ports + ", flags=\"" + tcp_flags_ + "\", seq=" + std::to_string(seq_) + ", ack=" + std::to_string(ack_) +

@@ -22,6 +22,9 @@ namespace penstock::test {
 // The TCP, UDP or ICMPv6 checksum that the IP packet in `frame` (IP header at byte 14) should carry; its own checksum field counts as 0.
 [[nodiscard]] uint16_t reference_l4_checksum(ByteView frame);
 
+// CRC32c bit by bit (RFC 9260, appendix A), as SCTP's checksum field holds it when it is loaded on this host.
+[[nodiscard]] uint32_t reference_crc32c(ByteView bytes);
+
 // A scapy line for any frame: Ether(bytes.fromhex("...")). For failures, where only the bytes are left.
 [[nodiscard]] std::string to_scapy(ByteView frame);
 
@@ -86,6 +89,12 @@ class PacketBuilder {
     PacketBuilder& udp_length(uint16_t value);  // shorter than the payload: what follows lies behind the datagram, unsummed
     PacketBuilder& icmp(uint8_t type, uint8_t code, uint32_t rest = 0);  // ICMPv6 over IPv6
     PacketBuilder& l4_checksum(uint16_t wrong);                          // for UDP, 0 means: none sent
+    PacketBuilder& sctp(uint16_t source_port, uint16_t destination_port, uint32_t verification_tag);
+    // One more chunk, in order; padded to a whole word, which its length does not count. payload() comes behind the last one.
+    PacketBuilder& chunk(uint8_t type, std::vector<uint8_t> value = {}, uint8_t flags = 0, std::optional<uint16_t> wrong_length = {});
+    PacketBuilder& sctp_init(uint32_t initiate_tag) { return chunk(1, init_fields(initiate_tag)); }
+    PacketBuilder& sctp_init_ack(uint32_t initiate_tag) { return chunk(2, init_fields(initiate_tag)); }
+    PacketBuilder& sctp_checksum(uint32_t wrong);
 
     PacketBuilder& payload(std::string_view text);
     PacketBuilder& payload(std::vector<uint8_t> bytes);
@@ -96,7 +105,8 @@ class PacketBuilder {
     [[nodiscard]] std::string to_scapy() const;
 
  private:
-    enum class L4 : uint8_t { None, Tcp, Udp, Icmp };
+    enum class L4 : uint8_t { None, Tcp, Udp, Icmp, Sctp };
+    [[nodiscard]] static std::vector<uint8_t> init_fields(uint32_t initiate_tag);
     [[nodiscard]] std::vector<uint8_t> build_l4() const;
     [[nodiscard]] uint8_t l4_number() const;
     void put_ipv6(std::vector<uint8_t>& frame, size_t l4_bytes) const;
@@ -112,6 +122,9 @@ class PacketBuilder {
     std::vector<uint8_t> tcp_options_;
     uint8_t icmp_type_ = 0, icmp_code_ = 0;
     std::optional<uint16_t> udp_length_, l4_checksum_;
+    uint32_t verification_tag_ = 0;
+    std::vector<uint8_t> chunks_;
+    std::optional<uint32_t> sctp_checksum_;
     std::vector<uint8_t> payload_;
     size_t pad_to_ = 0;
 };

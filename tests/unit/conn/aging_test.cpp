@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <vector>
 
 #include "tests/support/aligned_memory.hpp"
@@ -70,6 +71,7 @@ class AgingTest : public testing::Test {
 TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
     const auto tcp = [](TcpState state) { return static_cast<uint8_t>(state); };
     const auto datagram = [](DatagramState state) { return static_cast<uint8_t>(state); };
+    const auto sctp = [](SctpState state) { return static_cast<uint8_t>(state); };
     const struct {
         const char* name;
         Protocol protocol;
@@ -86,8 +88,14 @@ TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
         {"under reset", Protocol::Tcp, tcp(TcpState::Resetting), 10},
         {"UDP one way", Protocol::Udp, datagram(DatagramState::OneWay), 30},
         {"UDP two ways", Protocol::Udp, datagram(DatagramState::TwoWay), 120},
-        {"SCTP one way", Protocol::Sctp, datagram(DatagramState::OneWay), 60},
-        {"SCTP established", Protocol::Sctp, datagram(DatagramState::TwoWay), 3'600},
+        {"SCTP cookie wait", Protocol::Sctp, sctp(SctpState::CookieWait), 60},
+        {"SCTP cookie echoed", Protocol::Sctp, sctp(SctpState::CookieEchoed), 60},
+        {"SCTP established", Protocol::Sctp, sctp(SctpState::Established), 3'600},
+        {"SCTP restarting", Protocol::Sctp, sctp(SctpState::Restarting), 3'600},
+        {"SCTP shutdown", Protocol::Sctp, sctp(SctpState::Shutdown), 120},
+        {"SCTP shutdown acked", Protocol::Sctp, sctp(SctpState::ShutdownAcked), 120},
+        {"SCTP closed", Protocol::Sctp, sctp(SctpState::Closed), 10},
+        {"SCTP aborting", Protocol::Sctp, sctp(SctpState::Aborting), 10},
     };
     for (const auto& c : cases) {
         ASSERT_TRUE(open(1, c.protocol, c.state, at_second(5)).is_set()) << c.name;
@@ -125,6 +133,7 @@ TEST_F(AgingTest, ATickVisitsNoMoreThanItsBudget) {
 TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
     const auto tcp = [](TcpState state) { return static_cast<uint8_t>(state); };
     const auto datagram = [](DatagramState state) { return static_cast<uint8_t>(state); };
+    const auto sctp = [](SctpState state) { return static_cast<uint8_t>(state); };
     constexpr uint32_t kShorter = 20, kLonger = 200'000;
     const struct {
         const char* name;
@@ -143,8 +152,10 @@ TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
         {"under reset", Protocol::Tcp, tcp(TcpState::Resetting), false, 10},
         {"UDP one way", Protocol::Udp, datagram(DatagramState::OneWay), false, 30},
         {"UDP two ways", Protocol::Udp, datagram(DatagramState::TwoWay), true, 120},
-        {"SCTP one way", Protocol::Sctp, datagram(DatagramState::OneWay), false, 60},
-        {"SCTP established", Protocol::Sctp, datagram(DatagramState::TwoWay), true, 3'600},
+        {"SCTP cookie wait", Protocol::Sctp, sctp(SctpState::CookieWait), false, 60},
+        {"SCTP established", Protocol::Sctp, sctp(SctpState::Established), true, 3'600},
+        {"SCTP restarting", Protocol::Sctp, sctp(SctpState::Restarting), true, 3'600},
+        {"SCTP shutdown", Protocol::Sctp, sctp(SctpState::Shutdown), false, 120},
     };
     for (const uint32_t own : {kShorter, kLonger}) {
         for (const auto& c : cases) {
@@ -166,11 +177,10 @@ TEST_F(AgingTest, WhatIsUnderResetIsToldApart) {
     const ConnectionIndex index = open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Resetting), at_second(5));
     open(2, Protocol::Tcp, static_cast<uint8_t>(TcpState::Closed), at_second(5));
     open(3, Protocol::Udp, 1, at_second(5));
+    const ConnectionIndex association = open(4, Protocol::Sctp, static_cast<uint8_t>(SctpState::Aborting), at_second(5));
+    open(5, Protocol::Sctp, static_cast<uint8_t>(SctpState::Closed), at_second(5));
     sweep(aging, at_second(7));
-    ASSERT_FALSE(resetting.empty());
-    for (const ConnectionIndex told : resetting) {
-        EXPECT_EQ(told, index);
-    }
+    EXPECT_EQ(std::set<ConnectionIndex>(resetting.begin(), resetting.end()), (std::set<ConnectionIndex>{index, association}));
     resetting.clear();
     sweep(aging, at_second(20));
     EXPECT_TRUE(resetting.empty()) << "it has ended";

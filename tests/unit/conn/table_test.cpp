@@ -35,7 +35,8 @@ Connection numbered(uint32_t n) {
     connection.snat_pool = n * 11;
     connection.l4_delta = packet::FoldedDelta(packet::ChecksumDelta().replace(Be32{}, Be32::from_host(n + 1)));
     connection.ip_delta = packet::FoldedDelta(packet::ChecksumDelta().replace(Be32{}, Be32::from_host(n + 2)));
-    connection.snat_index = static_cast<uint8_t>(n);
+    connection.snat_index = static_cast<uint8_t>(n % limits::kSnatAddressesMax);
+    connection.tags = {n * 3 + 1, n * 5 + 2};
     connection.source_kept = (n & 1) != 0;
     return connection;
 }
@@ -60,7 +61,8 @@ Connection numbered_v6(uint32_t n) {
 bool is_same(const Connection& a, const Connection& b) {
     return a.forward == b.forward && a.reverse == b.reverse && a.last_seen == b.last_seen && a.opened_at == b.opened_at &&
            a.service == b.service && a.backend == b.backend && a.snat_pool == b.snat_pool && a.l4_delta == b.l4_delta &&
-           a.ip_delta == b.ip_delta && a.state == b.state && a.source_kept == b.source_kept && a.snat_index == b.snat_index;
+           a.ip_delta == b.ip_delta && a.state == b.state && a.source_kept == b.source_kept && a.snat_index == b.snat_index &&
+           a.tags == b.tags;
 }
 
 Inserted insert(Table& table, const Connection& connection) {

@@ -76,7 +76,7 @@ struct KindCase {
 TEST(ParseIpv6, Kinds) {
     const KindCase cases[] = {
         {"ICMPv6 echo", ip().icmp(128, 0).payload("ping"), PacketKind::Ip, 58},
-        {"SCTP", ip().ip_protocol(132).payload("0123456789ab"), PacketKind::Ip, 132},
+        {"SCTP", ip().destination_options().sctp(1, 2, 7).chunk(3), PacketKind::Flow, 132},
         {"no next header", ip().ip_protocol(59), PacketKind::Ip, 59},
         {"AH is not looked behind", ip().ip_protocol(51).payload("0123456789ab"), PacketKind::Ip, 51},
         {"ESP", ip().destination_options().ip_protocol(50).payload("0123456789ab"), PacketKind::Ip, 50},

@@ -1,0 +1,420 @@
+// SCTP associations: opened, translated, tracked and ended, from whatever queue their packets come.
+#include <gtest/gtest.h>
+
+#include <tuple>
+#include <vector>
+
+#include "dataplane/packet/parse.hpp"
+
+#include "tests/protocols/ends.hpp"
+#include "tests/support/frame_diff.hpp"
+
+namespace penstock::test {
+namespace {
+
+constexpr uint8_t kSack = 3, kHeartbeat = 4, kAbort = 6, kShutdown = 7, kShutdownAck = 8, kCookieEcho = 10, kCookieAck = 11,
+                  kShutdownComplete = 14, kData = 0;
+constexpr uint16_t kClientPort = 2905, kPort = 3868, kBackendPort = 13868;
+constexpr uint32_t kClientTag = 0xc11e0001;   // chosen by the client: in packets to it
+constexpr uint32_t kBackendTag = 0xbac20002;  // chosen by the backend: in packets to it
+constexpr uint8_t kHost = 11;
+
+packet::FlowKey key_of(const Outcome& outcome) {
+    packet::Parsed parsed;
+    EXPECT_TRUE(packet::parse(outcome.frame, parsed).has_value()) << to_scapy(outcome.frame);
+    return parsed.key;
+}
+
+std::vector<uint8_t> data_of(size_t bytes) {
+    return std::vector<uint8_t>(12 + bytes, 0xda);
+}
+
+// Workers, family, how the source is treated.
+class Sctp : public testing::TestWithParam<std::tuple<uint32_t, IpFamily, lb::SourceMode>> {
+ protected:
+    uint32_t workers = std::get<0>(GetParam());
+    Ends ends = std::get<1>(GetParam()) == IpFamily::V4 ? ends4() : ends6();
+    lb::SourceMode source = std::get<2>(GetParam());
+    bool translated = source == lb::SourceMode::Translate;
+    VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
+    TestService service = service_on_both(Protocol::Sctp, kPort, kBackendPort, source);
+    uint8_t queue = 0;  // the next packet's, as unlucky as can be
+
+    [[nodiscard]] PacketBuilder from_endpoint() const { return translated ? ends.from_backend(kHost) : ends.from_backend_to_client(kHost); }
+    [[nodiscard]] PacketBuilder to_endpoint() const { return translated ? ends.to_backend(kHost) : ends.to_backend_from_client(kHost); }
+    [[nodiscard]] WorkerId next_queue() { return {static_cast<uint8_t>(queue++ % workers)}; }
+
+    Outcome up(const PacketBuilder& packet) { return gateway.send(packet.build(), kUp, next_queue()); }
+    Outcome down(const PacketBuilder& packet) { return gateway.send(packet.build(), kCluster, next_queue()); }
+
+    // The same chunks as they come and as they must leave.
+    template <typename Chunks>
+    void passes_up(uint32_t tag, Chunks&& chunks, const char* what) {
+        const Outcome out = up(chunks(ends.from_client().sctp(kClientPort, kPort, tag)));
+        ASSERT_EQ(out.verdict, Verdict::Transmit) << what << ": " << text_of(out.reason).counter;
+        EXPECT_TRUE(same_frame(out.frame, chunks(to_endpoint().sctp(kClientPort, kBackendPort, tag)).build())) << what;
+    }
+    template <typename Chunks>
+    void passes_down(uint32_t tag, Chunks&& chunks, const char* what) {
+        const Outcome out = down(chunks(from_endpoint().sctp(kBackendPort, kClientPort, tag)));
+        ASSERT_EQ(out.verdict, Verdict::Transmit) << what << ": " << text_of(out.reason).counter;
+        EXPECT_TRUE(same_frame(out.frame, chunks(ends.to_client().sctp(kPort, kClientPort, tag)).build())) << what;
+    }
+    static auto one(uint8_t type, std::vector<uint8_t> value = {}, uint8_t flags = 0) {
+        return [=](PacketBuilder packet) { return packet.chunk(type, value, flags); };
+    }
+    static auto init(uint32_t tag) {
+        return [=](PacketBuilder packet) { return packet.sctp_init(tag); };
+    }
+    static auto init_ack(uint32_t tag) {
+        return [=](PacketBuilder packet) { return packet.sctp_init_ack(tag); };
+    }
+    void open() {
+        passes_up(0, init(kClientTag), "INIT");
+        passes_down(kClientTag, init_ack(kBackendTag), "INIT ACK");
+        passes_up(kBackendTag, one(kCookieEcho, std::vector<uint8_t>(200, 0xcc)), "COOKIE ECHO");
+        passes_down(kClientTag, one(kCookieAck), "COOKIE ACK");
+    }
+    [[nodiscard]] DropReason up_dropped(const PacketBuilder& packet) {
+        const Outcome out = up(packet);
+        EXPECT_EQ(out.verdict, Verdict::Drop) << to_scapy(out.frame);
+        return out.reason;
+    }
+};
+
+TEST_P(Sctp, AnAssociationLivesFromInitToShutdownComplete_SCTP001_SCTP002_SCTP003) {
+    gateway.publish({service});
+    open();
+    for (const size_t bytes : {1u, 2u, 3u, 100u, 1400u}) {
+        passes_up(kBackendTag, one(kData, data_of(bytes)), "data");
+        passes_down(kClientTag, [&](PacketBuilder p) { return p.chunk(kSack, data_of(0)).chunk(kData, data_of(bytes)); }, "SACK and data");
+    }
+    passes_up(kBackendTag, one(kHeartbeat, {0, 1, 0, 8, 1, 2, 3, 4}), "HEARTBEAT");
+    EXPECT_EQ(gateway.connections(), 1u) << "one association is one entry, whoever receives its packets";
+    passes_up(kBackendTag, one(kShutdown, {0, 0, 0, 1}), "SHUTDOWN");
+    passes_down(kClientTag, one(kShutdownAck), "SHUTDOWN ACK");
+    passes_up(kBackendTag, one(kShutdownComplete), "SHUTDOWN COMPLETE");
+    EXPECT_EQ(gateway.connections(), 1u);
+    gateway.advance_seconds(13);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 0u) << "a closed association goes soon";
+}
+
+TEST_P(Sctp, OnlyAnInitBeginsOne_SCTP002_SCTP003) {
+    gateway.publish({service});
+    const auto packet = [&] { return ends.from_client().sctp(kClientPort, kPort, kBackendTag); };
+    for (const PacketBuilder& begins_none :
+         {packet().chunk(kData, data_of(8)), packet().chunk(kHeartbeat, {1, 2, 3, 4}), packet().chunk(kAbort), packet().sctp_init_ack(7),
+          packet().chunk(kCookieEcho, data_of(100)), packet().chunk(kShutdownAck)}) {
+        EXPECT_EQ(up_dropped(begins_none), DropReason::SctpNoAssociation);
+    }
+    open();
+    // SCTP-003: the association's second path is none of ours.
+    EXPECT_EQ(
+        up_dropped(
+            Ends::from_uplink().ipv4("10.80.1.3", "80.11.12.10").sctp(kClientPort, kPort, kBackendTag).chunk(kHeartbeat, {1, 2, 3, 4})),
+        DropReason::SctpNoAssociation);
+    EXPECT_EQ(gateway.connections(), 1u);
+}
+
+TEST_P(Sctp, WhoDoesNotKnowTheTagsMovesNothing_SCTP002) {
+    gateway.publish({service});
+    open();
+    for (const uint8_t type : {kData, kAbort, kShutdown, kShutdownAck, kShutdownComplete}) {
+        EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, 0x666).chunk(type, {0, 0, 0, 1})), DropReason::SctpWrongTag);
+    }
+    const Outcome from_backend = down(from_endpoint().sctp(kBackendPort, kClientPort, 0x666).chunk(kAbort));
+    EXPECT_EQ(from_backend.reason, DropReason::SctpWrongTag);
+    passes_up(kBackendTag, one(kData, data_of(8)), "data");
+    gateway.advance_seconds(3'500);
+    gateway.age();
+    passes_down(kClientTag, one(kData, data_of(8)), "data after nearly an hour");
+    gateway.advance_seconds(3'605);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+TEST_P(Sctp, AnAbortEndsItAndItsTupleMayBeginAgain_SCTP002) {
+    gateway.publish({service});
+    open();
+    passes_down(kClientTag, one(kAbort, {0, 12, 0, 4}), "ABORT");
+    passes_up(0, init(0x7777), "INIT on the old tuple");
+    passes_down(0x7777, init_ack(0x8888), "INIT ACK");
+    passes_up(0x8888, one(kCookieEcho, data_of(50)), "COOKIE ECHO");
+    passes_down(0x7777, one(kCookieAck), "COOKIE ACK");
+    EXPECT_EQ(gateway.connections(), 1u);
+    EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, kBackendTag).chunk(kData, data_of(8))), DropReason::SctpWrongTag);
+    // The backend has lost the association; its ABORT reflects our tag (RFC 9260, 8.4).
+    passes_up(0x8888, one(kData, data_of(8)), "data");
+    passes_down(0x8888, one(kAbort, {}, 1), "reflecting ABORT");
+    gateway.advance_seconds(13);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+TEST_P(Sctp, AWrongChecksumLeavesWrongAndNoneLeavesAsNone_SCTP001) {
+    gateway.publish({service});
+    open();
+    const auto frame_with = [&](PacketBuilder link, uint16_t from, uint16_t to, uint32_t wrong) {
+        const PacketBuilder right = link.sctp(from, to, kBackendTag).chunk(kData, data_of(777));
+        const std::vector<uint8_t> frame = right.build();
+        const size_t sum_at = frame.size() - 4 - 792 - 4;  // in front of the chunk's header and its padded value
+        return PacketBuilder(right).sctp_checksum(load<uint32_t>(frame.data() + sum_at) ^ wrong);
+    };
+    for (const uint32_t wrong : {1U, 0x8000'0000U}) {
+        const Outcome out = up(frame_with(ends.from_client(), kClientPort, kPort, wrong));
+        ASSERT_EQ(out.verdict, Verdict::Transmit);
+        EXPECT_TRUE(same_frame(out.frame, frame_with(to_endpoint(), kClientPort, kBackendPort, wrong).build()));
+    }
+    passes_up(kBackendTag, [&](PacketBuilder p) { return p.chunk(kData, data_of(777)).sctp_checksum(0); }, "RFC 9653");
+}
+
+TEST_P(Sctp, TtlRunsOut_ICMP006) {
+    gateway.publish({service});
+    open();
+    PacketBuilder last = ends.from_client().sctp(kClientPort, kPort, kBackendTag).chunk(kData, data_of(8));
+    ends.family == IpFamily::V4 ? last.ttl(1) : last.hop_limit(1);
+    EXPECT_NE(up(last).frame, to_endpoint().sctp(kClientPort, kBackendPort, kBackendTag).chunk(kData, data_of(8)).build());
+}
+
+TEST_P(Sctp, HalfOpenOnesGoAfterAMinute_NAT008) {
+    gateway.publish({service});
+    passes_up(0, init(kClientTag), "INIT");
+    gateway.advance_seconds(59);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 1u);
+    gateway.advance_seconds(3);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+TEST_P(Sctp, AServicesIdleTimeIsThatOfEstablishedOnes_NAT008_SCTP005) {
+    gateway.publish({service});
+    gateway.set_idle_limit(service, 100);
+    open();
+    gateway.advance_seconds(99);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 1u);
+    gateway.advance_seconds(3);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+// DRAIN-004: both ends are told by an ABORT that carries their own tag, and told again when they go on.
+TEST_P(Sctp, AnEndpointThatIsGoneEndsItOnBothSides_DRAIN004_SCTP005) {
+    gateway.publish({service});
+    open();
+    const BackendId backend = gateway.backend_of(service, kHost, ends.family);
+    const auto open_now = [&] {
+        uint32_t sum = 0;
+        for (uint32_t w = 0; w < workers; ++w) {
+            sum += gateway.worker(w).counters.backends[backend.value].open.read();
+        }
+        return sum;
+    };
+    EXPECT_EQ(open_now(), 1u);
+    gateway.order({.backend = backend});
+    gateway.work_off_orders();
+    EXPECT_EQ(open_now(), 0u);
+    const auto own = [](PacketBuilder packet) { return packet; };
+    const auto check = [&](const char* what) {
+        std::vector<Outcome> sent = gateway.take_own_segments();
+        ASSERT_EQ(sent.size(), 2u) << what;
+        const bool first_up = sent[0].egress == kUp;
+        const PacketBuilder to_client = ends.ip(Ends::to_uplink(), ends.vip, ends.client, 64).sctp(kPort, kClientPort, kClientTag);
+        const PacketBuilder to_backend =
+            ends.ip(Ends::to_cluster(kHost), translated ? ends.snat : ends.client, backend_address(kHost, ends.family), 64)
+                .sctp(kClientPort, kBackendPort, kBackendTag);
+        const auto bare = [&](PacketBuilder packet) {
+            return (ends.family == IpFamily::V4 ? own(packet).id(0).dont_fragment() : own(packet)).chunk(kAbort).build();
+        };
+        EXPECT_TRUE(same_frame(sent[first_up ? 0 : 1].frame, bare(to_client))) << what;
+        EXPECT_TRUE(same_frame(sent[first_up ? 1 : 0].frame, bare(to_backend))) << what;
+    };
+    check("the order");
+    const Outcome answer = up(ends.from_client().sctp(kClientPort, kPort, kBackendTag).chunk(kData, data_of(8)));
+    ASSERT_EQ(answer.verdict, Verdict::Transmit);
+    PacketBuilder reflected = ends.ip(Ends::to_uplink(), ends.vip, ends.client, 64);
+    if (ends.family == IpFamily::V4) {
+        reflected.id(0).dont_fragment();
+    }
+    EXPECT_TRUE(same_frame(answer.frame, reflected.sctp(kPort, kClientPort, kBackendTag).chunk(kAbort, {}, 1).build()));
+    gateway.advance_seconds(5);
+    gateway.age();
+    check("the sweep");
+    gateway.advance_seconds(13);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+TEST_P(Sctp, WhatNobodyHasAnsweredIsForgottenWithItsEndpoint_DRAIN004) {
+    gateway.publish({service});
+    passes_up(0, init(kClientTag), "INIT");
+    gateway.order({.backend = gateway.backend_of(service, kHost, ends.family)});
+    gateway.work_off_orders();
+    EXPECT_EQ(gateway.connections(), 0u);
+    EXPECT_TRUE(gateway.take_own_segments().empty());
+}
+
+TEST_P(Sctp, RefusalsAreIcmpUnlessAbortsAreAskedFor_REJ002_REJ003_REJ004) {
+    service.backends.clear();
+    gateway.publish({service});
+    const PacketBuilder refused = ends.from_client().sctp(kClientPort, kPort, 0).sctp_init(kClientTag);
+    const std::vector<uint8_t> frame = refused.build();
+    PacketBuilder answer = ends.ip(Ends::to_uplink(), ends.vip, ends.client, 64);
+    if (ends.family == IpFamily::V4) {
+        answer.id(0).dont_fragment();
+    }
+    const std::vector<uint8_t> quote(frame.begin() + 14, frame.end());
+    const bool is_v4 = ends.family == IpFamily::V4;
+    const Outcome icmp = up(refused);
+    ASSERT_EQ(icmp.verdict, Verdict::Transmit) << text_of(icmp.reason).counter;
+    EXPECT_TRUE(same_frame(icmp.frame, PacketBuilder(answer).tos(0xc0).icmp(is_v4 ? 3 : 1, is_v4 ? 3 : 4).payload(quote).build()));
+    gateway.set_packets({.aborts_sctp = true});
+    const Outcome abort = up(refused);
+    ASSERT_EQ(abort.verdict, Verdict::Transmit) << text_of(abort.reason).counter;
+    EXPECT_TRUE(same_frame(abort.frame, PacketBuilder(answer).sctp(kPort, kClientPort, kClientTag).chunk(kAbort).build()));
+    // What is no INIT is not answered, and neither is what comes too often.
+    EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, 7).chunk(kData, data_of(8))), DropReason::SctpNoAssociation);
+    uint32_t limited = 0;
+    for (uint32_t i = 0; i < workers * (limits::kRejectsBurst + 10); ++i) {
+        limited += up(refused).reason == DropReason::RejectLimited ? 1 : 0;
+    }
+    EXPECT_GE(limited, 10u);
+}
+
+TEST_P(Sctp, AClosedPortIsSilentUnlessTheOperatorSaysSo_LB021_SVC008) {
+    TestService tcp = service_on_both(Protocol::Tcp, kPort, 80, source);
+    gateway.publish({tcp});
+    const PacketBuilder init_packet = ends.from_client().sctp(kClientPort, kPort, 0).sctp_init(kClientTag);
+    EXPECT_EQ(up_dropped(init_packet), DropReason::VipPortClosed);
+    gateway.set_rejects_closed_vip_ports(true);
+    EXPECT_EQ(up(init_packet).verdict, Verdict::Transmit);
+    EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, 7).chunk(kHeartbeat)), DropReason::VipPortClosed);
+}
+
+TEST_P(Sctp, TheSamePortOfTcpUdpAndSctpAreThree_SVC008_SCTP005) {
+    TestService tcp = service_on_both(Protocol::Tcp, kPort, 80, source), udp = service_on_both(Protocol::Udp, kPort, 90, source);
+    tcp.backends = {21};
+    udp.backends = {22};
+    gateway.publish({tcp, udp, service});
+    EXPECT_EQ(key_of(up(ends.from_client().tcp(kClientPort, kPort, "S"))).destination, backend_address(21, ends.family));
+    EXPECT_EQ(key_of(up(ends.from_client().udp(kClientPort, kPort))).destination, backend_address(22, ends.family));
+    open();
+    EXPECT_EQ(gateway.connections(), 3u);
+}
+
+TEST_P(Sctp, NodePortsServeIt_SCTP001_NODEPORT001) {
+    service.frontends.clear();
+    service.node_ports = {30868};
+    gateway.publish({service});
+    const IpAddr& own = ends.family == IpFamily::V4 ? kUpAddress : kUpAddress6;
+    const Outcome init_out = up(ends.ip(Ends::from_uplink(), ends.client, own, 64).sctp(kClientPort, 30868, 0).sctp_init(kClientTag));
+    ASSERT_EQ(init_out.verdict, Verdict::Transmit) << text_of(init_out.reason).counter;
+    EXPECT_TRUE(same_frame(init_out.frame, to_endpoint().sctp(kClientPort, kBackendPort, 0).sctp_init(kClientTag).build()));
+    const Outcome ack = down(from_endpoint().sctp(kBackendPort, kClientPort, kClientTag).sctp_init_ack(kBackendTag));
+    ASSERT_EQ(ack.verdict, Verdict::Transmit) << text_of(ack.reason).counter;
+    EXPECT_TRUE(same_frame(
+        ack.frame,
+        ends.ip(Ends::to_uplink(), own, ends.client, 63).sctp(30868, kClientPort, kClientTag).sctp_init_ack(kBackendTag).build()));
+}
+
+TEST_P(Sctp, AffinityAndLeastConnectionsCountItLikeOthers_AFF009_SCHED003_SCTP005) {
+    service.backends = {11, 12};
+    service.affinity_timeout_s = 60;
+    gateway.publish({service});
+    const IpAddr first = key_of(up(ends.from_client().sctp(1111, kPort, 0).sctp_init(1))).destination;
+    for (uint16_t port = 1112; port < 1130; ++port) {
+        EXPECT_EQ(key_of(up(ends.from_client().sctp(port, kPort, 0).sctp_init(1))).destination, first);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Sctp,
+                         testing::Combine(testing::Values(1, 2, 4), testing::Values(IpFamily::V4, IpFamily::V6),
+                                          testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
+
+// SCTP-003: the port stays the client's own where it is free towards that endpoint.
+class SctpPorts : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>> {};
+
+TEST_P(SctpPorts, SnatKeepsTheSourcePortUnlessItIsTaken_SCTP003) {
+    const auto [workers, family] = GetParam();
+    const Ends ends = family == IpFamily::V4 ? ends4() : ends6();
+    VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
+    gateway.publish({service_on_both(Protocol::Sctp, kPort, kBackendPort)});
+    const auto init_from = [&](const IpAddr& client, uint16_t port, uint8_t queue) {
+        return gateway.send(ends.ip(Ends::from_uplink(), client, ends.vip, 64).sctp(port, kPort, 0).sctp_init(kClientTag).build(), kUp,
+                            {static_cast<uint8_t>(queue % workers)});
+    };
+    for (uint32_t port = 1024; port < 65'536; port += 997) {
+        const Outcome kept = init_from(ends.client, static_cast<uint16_t>(port), static_cast<uint8_t>(port));
+        ASSERT_EQ(kept.verdict, Verdict::Transmit);
+        EXPECT_EQ(key_of(kept).source_port, port);
+    }
+    // Another client with the same port: the endpoint could not tell the two apart.
+    const IpAddr other = *IpAddr::parse(family == IpFamily::V4 ? "198.51.100.9" : "2001:db8:99::9");
+    const Outcome second = init_from(other, 1024, 1);
+    ASSERT_EQ(second.verdict, Verdict::Transmit);
+    const uint16_t port = key_of(second).source_port;
+    EXPECT_NE(port, 1024);
+    for (uint8_t queue = 0; queue < workers; ++queue) {
+        const Outcome ack = gateway.send(ends.from_backend(kHost).sctp(kBackendPort, port, kClientTag).sctp_init_ack(kBackendTag).build(),
+                                         kCluster, {queue});
+        ASSERT_EQ(ack.verdict, Verdict::Transmit) << "from queue " << int{queue};
+        EXPECT_EQ(key_of(ack).destination, other);
+        EXPECT_EQ(key_of(ack).destination_port, 1024);
+    }
+    // Below the range that SNAT ports are taken from.
+    const Outcome low = init_from(ends.client, 700, 0);
+    ASSERT_EQ(low.verdict, Verdict::Transmit);
+    EXPECT_GE(key_of(low).source_port, 1024);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SctpPorts, testing::Combine(testing::Values(1, 2, 3, 4), testing::Values(IpFamily::V4, IpFamily::V6)));
+
+// An endpoint on the gateway host gets the client's packets and answers through the twin, whichever worker serves that.
+TEST(SctpOnTheHost, IsServedThroughTheTwin_SCTP001_EP007) {
+    for (const Ends& ends : {ends4(), ends6()}) {
+        for (const uint32_t workers : {1u, 2u, 4u}) {
+            VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
+            TestService service = service_on_both(Protocol::Sctp, kPort, kBackendPort);
+            service.backends = {1};  // the cluster twin's own address
+            gateway.publish({service});
+            for (uint16_t n = 0; n < 20; ++n) {
+                const auto client_port = static_cast<uint16_t>(kClientPort + 100 * n);
+                const Outcome in = gateway.send(ends.from_client().sctp(client_port, kPort, 0).sctp_init(kClientTag).build(), kUp,
+                                                {static_cast<uint8_t>(n % workers)});
+                ASSERT_EQ(in.verdict, Verdict::Punt) << text_of(in.reason).counter;
+                const packet::FlowKey inside = key_of(in);
+                EXPECT_EQ(inside.source, ends.client) << "Linux takes no packet from outside with an address of its own";
+                EXPECT_EQ(inside.destination, ends.snat);
+                EXPECT_EQ(inside.destination_port, kBackendPort);
+                const Outcome out = gateway.send_from_host(ends.ip(Ends::to_uplink(), ends.snat, ends.client, 64)
+                                                               .sctp(kBackendPort, inside.source_port, kClientTag)
+                                                               .sctp_init_ack(kBackendTag)
+                                                               .build(),
+                                                           kUp, {static_cast<uint8_t>((n + 1) % workers)});
+                ASSERT_EQ(out.verdict, Verdict::Transmit) << text_of(out.reason).counter;
+                EXPECT_TRUE(
+                    same_frame(out.frame, ends.to_client().sctp(kPort, client_port, kClientTag).sctp_init_ack(kBackendTag).build()));
+            }
+            EXPECT_EQ(gateway.connections(), 20u);
+        }
+    }
+}
+
+// Linux's own associations stay Linux's.
+TEST(SctpOnTheHost, WhatNoServiceDeclaresIsLinuxs_XIP003) {
+    for (const Ends& ends : {ends4(), ends6()}) {
+        VirtualGateway gateway;
+        gateway.publish({service_on_both(Protocol::Sctp, kPort, kBackendPort)});
+        const Outcome out =
+            gateway.send(ends.ip(Ends::from_uplink(), ends.client, ends.family == IpFamily::V4 ? kUpAddress : kUpAddress6, 64)
+                             .sctp(1, 2, 0)
+                             .sctp_init(9)
+                             .build());
+        EXPECT_EQ(out.verdict, Verdict::Punt);
+    }
+}
+
+}  // namespace
+}  // namespace penstock::test
