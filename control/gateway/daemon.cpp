@@ -264,6 +264,7 @@ Status Daemon::load_last_good() {
                                                                  .snat_addresses = options_.snat_addresses,
                                                                  .snat_ports = options_.snat_ports,
                                                                  .host_ephemeral = host_ephemeral_,
+                                                                 .packets = options_.packets,
                                                                  .state_file = options_.state_file});
     auto& logger = log::get("control");
     std::optional<LastGood> last_good;

@@ -116,6 +116,9 @@ std::vector<po::options_description> settings() {
             "they leave by)")
         ("snat-ports", text("FIRST-LAST")->default_value("1024-65535"), "source ports of translated flows");
 
+    groups.emplace_back("Packets", kColumns, kColumns / 2).add_options()
+        ("sctp-reject", text("HOW")->default_value("icmp"), "icmp or abort: what an SCTP INIT gets where TCP would get a RST");
+
     groups.emplace_back("Logging", kColumns, kColumns / 2).add_options()
         ("log-format", text("FORMAT")->default_value("text"), "text or json, one record a line on stderr")
         ("log-level", texts("LEVEL"), "trace, debug, info, warn, error, off; or LOGGER=LEVEL; repeatable (default info). Loggers: control, "

@@ -60,7 +60,7 @@ class Reader {
     Result<Options> read() {
         for (const auto step :
              {&Reader::read_ports, &Reader::read_workers, &Reader::read_identity, &Reader::read_management, &Reader::read_tls,
-              &Reader::read_presence, &Reader::read_rules, &Reader::read_snat, &Reader::read_logging}) {
+              &Reader::read_presence, &Reader::read_rules, &Reader::read_snat, &Reader::read_packets, &Reader::read_logging}) {
             if (auto status = (this->*step)(); !status) {
                 return std::unexpected(std::move(status.error()));
             }
@@ -305,6 +305,15 @@ class Reader {
             return refuse("snat-ports", "\"" + range + "\" is not FIRST-LAST within 1-65535");
         }
         options_.snat_ports = {static_cast<L4Port>(*first), static_cast<L4Port>(*last)};
+        return {};
+    }
+
+    Status read_packets() {
+        const std::string sctp = text("sctp-reject");
+        if (sctp != "icmp" && sctp != "abort") {
+            return refuse("sctp-reject", "\"" + sctp + "\" is neither icmp nor abort");
+        }
+        options_.packets.aborts_sctp = sctp == "abort";
         return {};
     }
 

@@ -16,6 +16,7 @@
 #include "control/model/desired.hpp"
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/result.hpp"
+#include "dataplane/config/packet_policy.hpp"
 #include "dataplane/nat/snat_config.hpp"
 #include "dataplane/worker/idle.hpp"
 
@@ -67,6 +68,8 @@ struct Options {
 
     std::vector<IpAddr> snat_addresses;
     nat::PortRange snat_ports;
+
+    config::PacketPolicy packets;  // but for what depends on the ports
 
     log::Format log_format = log::Format::Text;
     std::vector<std::string> log_levels;  // checked

@@ -440,6 +440,7 @@ std::unique_ptr<config::Snapshot> Reconciler::snapshot() const {
     next->routes = routes_;
     next->snat = snat_;
     next->cluster_clients = cluster_clients_;
+    next->packets = options_.packets;
     next->rejects_closed_vip_ports = state_.environment.rejects_closed_vip_ports;
     next->flow_orders = orders_;
     next->idle_limits = idle_limits_;

@@ -38,6 +38,7 @@ struct ReconcilerOptions {
     std::vector<IpAddr> snat_addresses;
     nat::PortRange snat_ports;
     nat::PortRange host_ephemeral;
+    config::PacketPolicy packets;
     std::string state_file;                                                                       // "": none
     std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // by which flows drain
 };

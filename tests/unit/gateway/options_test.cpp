@@ -76,6 +76,12 @@ TEST(Options, BlocklistAndRulesAreRead) {
     EXPECT_EQ(parse({"--flow-rules", "0"})->flow_rules, 0U);
 }
 
+TEST(Options, WhatHappensToPacketsIsRead_REJ004) {
+    EXPECT_FALSE(parse({})->packets.aborts_sctp);
+    EXPECT_FALSE(parse({"--sctp-reject", "icmp"})->packets.aborts_sctp);
+    EXPECT_TRUE(parse({"--sctp-reject", "abort"})->packets.aborts_sctp);
+}
+
 TEST(Options, EveryOptionIsRead) {
     const auto options = parse({"--port",
                                 "device=0000:03:00.0;twin=pen1;",
@@ -207,6 +213,7 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--blocklist", "list"}, "--blocklist: \"list\" is not the absolute path of a file"},
         {{"--flow-rules", "many"}, "--flow-rules: \"many\" is not in 0-65536"},
         {{"--vip-isolate", "yes"}, "--vip-isolate: \"yes\" is neither on nor off"},
+        {{"--sctp-reject", "rst"}, "--sctp-reject: \"rst\" is neither icmp nor abort"},
         {{"--vip-mark", "on", "--flow-rules", "0"}, "--vip-mark: means nothing with --flow-rules 0"},
         {{"--mode", "cluster"}, "--mode: \"cluster\" is neither node nor external"},
         {{"--mode", "node"}, "--node-name: is needed with --mode node"},
@@ -293,19 +300,14 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
     EXPECT_EQ(Options::parse({"--version"})->action, Options::Action::Version);
     std::ostringstream out;
     Options::print_help(out);
-    for (const char* option : {"--port",           "--workers",         "--worker-cores",
-                               "--main-core",      "--memory-mb",       "--no-huge",
-                               "--connections",    "--gateway-name",    "--mode",
-                               "--node-name",      "--label",           "--listen",
-                               "--socket-group",   "--tls-cert",        "--tls-key",
-                               "--tls-client-ca",  "--tls-admin-names", "--metrics-listen",
-                               "--state-file",     "--snat-address",    "--snat-ports",
-                               "--log-format",     "--log-level",       "--config",
-                               "--version",        "--burst",           "--affinity-entries",
-                               "--healthz",        "--sync-limit",      "--vip-presence",
-                               "--withdraw-empty", "--blocklist",       "--flow-rules",
-                               "--vip-isolate",    "--vip-mark",        "--idle",
-                               "Examples"}) {
+    for (const char* option : {"--port",           "--workers",          "--worker-cores",   "--main-core",   "--memory-mb",
+                               "--no-huge",        "--connections",      "--gateway-name",   "--mode",        "--node-name",
+                               "--label",          "--listen",           "--socket-group",   "--tls-cert",    "--tls-key",
+                               "--tls-client-ca",  "--tls-admin-names",  "--metrics-listen", "--state-file",  "--snat-address",
+                               "--snat-ports",     "--log-format",       "--log-level",      "--config",      "--version",
+                               "--burst",          "--affinity-entries", "--healthz",        "--sync-limit",  "--vip-presence",
+                               "--withdraw-empty", "--blocklist",        "--flow-rules",     "--vip-isolate", "--vip-mark",
+                               "--idle",           "--sctp-reject",      "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());
