@@ -176,7 +176,7 @@ TEST(LoadBalancer, WithoutNodePortsPodsAreStillReached_LB016_SVC001) {
     EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/web/TCP L 198.51.100.7 80", "default/web/TCP N IPv4 30080"}));
 }
 
-TEST(LoadBalancer, AProtocolThatIsSwitchedOffCostsItsPortsAlone_LB017) {
+TEST(LoadBalancer, AProtocolThatIsSwitchedOffCostsItsPortsAlone_LB017_SCTP004) {
     World world;
     kube::Service& web = load_balancer(world, {{.ip = "198.51.100.7"}});
     web.external_ips = {"203.0.113.7"};

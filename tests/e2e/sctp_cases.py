@@ -1,0 +1,100 @@
+"""SCTP between two real stacks (sctp_peer.py) through the gateway."""
+import json
+import os
+import subprocess
+import sys
+
+from fixture import LB_IP, VIP, VIP_6, Skip, case, check, equal, until
+from lab import network as net
+from lab.network import BACKENDS, BACKENDS6, inside
+from manifests import endpoints, service
+
+PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sctp_peer.py")
+PORT, SERVER_PORT, NODE_PORT = 3868, 13868, 30868
+NOT_THERE = 77
+
+
+def diameter(backends=tuple(BACKENDS), families=("IPv4", "IPv6"), **changes):
+    made = service("diameter", PORT, protocol="SCTP", target_port=SERVER_PORT, external_ips=[VIP, VIP_6], families=families, **changes)
+    return [made, *(endpoints("diameter", backends, port=SERVER_PORT, protocol="SCTP", family=family) for family in families)]
+
+
+def begin(lab, *objects):
+    probe = subprocess.run([sys.executable, "-c", "import ctypes; ctypes.CDLL('libusrsctp.so.2')"], capture_output=True, check=False)
+    if probe.returncode != 0:
+        raise Skip("no usrsctp (Debian's libusrsctp2)")
+    lab.start(*objects)
+    for family, addresses in (("4", BACKENDS), ("6", BACKENDS6)):
+        for name, address in addresses.items():
+            log = f"{name}/sctp{family}.log"
+            lab.network.start(name, [sys.executable, PEER, "serve", address, str(SERVER_PORT), name], log)
+            until(f"{name} listens", lambda log=log: "listening" in open(lab.run.file(log)).read())
+
+
+def talk(lab, address, port=PORT, messages=5, size=1000, end_by="close", local=None):
+    local = local or (net.CLIENT6 if ":" in address else net.CLIENT)
+    done = lab.network.run("client", sys.executable, PEER, "talk", local, address, str(port), str(messages), str(size), end_by, timeout_s=30)
+    check(done.returncode == 0 and done.stdout, f"the client died: {done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def states(lab):
+    return sorted(entry["state"] for entry in lab.gateway.json("get", "connections", "--proto", "sctp"))
+
+
+@case(driver=("af_packet", "af_xdp"), workers=(1, 2))
+def real_stacks_talk_on_every_frontend_and_close_SCTP001_SCTP002_SCTP004(lab):
+    begin(lab, *diameter(ingress_ips=[LB_IP], node_port=NODE_PORT))
+    told = lab.gateway.json("explain", "--proto", "sctp", "--src", f"{net.CLIENT}:5000", "--dst", f"{VIP}:{PORT}")
+    check(told["verdict"] in ("transmit", "hold"), f"explain: {told}")
+    served = set()
+    frontends = ((VIP, PORT), (LB_IP, PORT), (net.UPLINK, NODE_PORT), (VIP_6, PORT), (net.UPLINK6, NODE_PORT))
+    for address, port in frontends:
+        for size in (1, 1000, 20_000):
+            answer = talk(lab, address, port, size=size)
+            check("error" not in answer, f"{address} {port}, {size} bytes: {answer}")
+            served.add(answer["by"])
+    check(served <= set(BACKENDS) and len(served) > 1, f"by {served}")
+    equal(set(states(lab)), {"closed"}, "after SHUTDOWN COMPLETE")
+    until("closed associations are gone", lambda: not states(lab), patience_s=25, step_s=0.5)
+
+
+@case(policy=("Cluster", "Local"))
+def an_association_keeps_its_port_and_ends_by_abort_SCTP002_SCTP003(lab):
+    begin(lab, *diameter(policy=lab.variant["policy"]))
+    answer = talk(lab, VIP, local=f"{net.CLIENT}@5000", end_by="abort")
+    equal(answer.get("local_port"), 5000, "the client's port")
+    (entry,) = lab.gateway.json("get", "connections", "--proto", "sctp")
+    equal(entry["state"], "closed", "after the ABORT")
+    check(":5000" in json.dumps(entry["reverse"]), f"the backend sees the client's port: {entry}")
+    # The tuple is free again at once.
+    check("error" not in talk(lab, VIP, local=f"{net.CLIENT}@5000"), "the same port once more")
+
+
+@case()
+def an_endpoint_that_is_gone_ends_its_associations_by_abort_DRAIN004_SCTP005(lab):
+    undrained = {"penstock.io/connection-draining": "false"}
+    begin(lab, *diameter(["backend-1"], annotations=undrained))
+    with inside(lab.network.namespace("client")):
+        client = subprocess.Popen([sys.executable, PEER, "talk", net.CLIENT, VIP, str(PORT), "2", "100", "hold"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+    try:
+        equal(json.loads(client.stdout.readline()).get("by"), "backend-1", "served by")
+        lab.apply(*diameter(["backend-2"], annotations=undrained))
+        until("the association is over", lambda: states(lab) == ["aborting"])
+        said, _ = client.communicate("go on\n", timeout=10)
+        check("error" in json.loads(said.splitlines()[-1]), f"it was told: {said}")
+    finally:
+        client.kill()
+        client.wait()
+    equal(talk(lab, VIP).get("by"), "backend-2", "served by")
+
+
+@case()
+def a_refused_association_is_told_by_abort_REJ004(lab):
+    lab.gateway.more_options += ["--sctp-reject", "abort"]
+    begin(lab, *diameter([]))
+    answer = talk(lab, VIP)
+    check("refused" in answer.get("error", ""), f"the client learns at once: {answer}")
+    answer = talk(lab, VIP_6)
+    check("refused" in answer.get("error", ""), f"the client learns at once: {answer}")
