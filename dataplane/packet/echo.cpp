@@ -32,7 +32,9 @@ uint16_t make_echo_reply(std::span<uint8_t> frame, const Parsed& parsed) noexcep
     const auto request = load<Be16>(icmp_at);
     icmp_at[offsetof(IcmpHeader, type)] = is_v4 ? kIcmpEchoReply : kIcmpv6EchoReply;
     uint8_t* const sum_at = icmp_at + offsetof(IcmpHeader, checksum);
-    store(sum_at, ChecksumDelta().replace(request, load<Be16>(icmp_at)).applied_to(load<Be16>(sum_at)));
+    const Be16 sum = ChecksumDelta().replace(request, load<Be16>(icmp_at)).applied_to(load<Be16>(sum_at));
+    // A difference cannot tell the two spellings of zero apart, and over a message of zeros alone only this one is right.
+    store(sum_at, sum.raw() == 0 ? Be16::from_raw(0xffff) : sum);
     store_answer_header(ip_at, parsed.key.destination, parsed.key.source, is_v4 ? kProtoIcmp : kProtoIcmpv6, tos, icmp_bytes);
     exchange_ethernet(frame);
     return static_cast<uint16_t>(parsed.l3_offset + ip_header_bytes + icmp_bytes);

@@ -557,6 +557,16 @@ TEST_P(Echo, IsAnsweredByTheGatewayForAVip_ICMP007_LB018) {
     EXPECT_EQ(send(request()).verdict, Verdict::Punt);
 }
 
+// The one message whose sum has a single spelling: a reply of zeros alone, whose checksum field must not be one of them.
+TEST_P(Echo, OfNothingButZerosHasAChecksum_ICMP007) {
+    gateway.publish({served_by({11}, Protocol::Tcp)});
+    const Outcome plain = send(ip(kFromClient, client, vip, 1).icmp(request_type, 0, 0));
+    ASSERT_EQ(plain.verdict, Verdict::Transmit) << text_of(plain.reason).counter;
+    PacketBuilder expected = ip(kToClient, vip, client, 64);
+    family == IpFamily::V4 ? expected.id(0).dont_fragment() : expected;
+    EXPECT_TRUE(same_frame(plain.frame, expected.icmp(reply_type, 0, 0).build()));
+}
+
 TEST_P(Echo, NobodyIsAnsweredWhoMustNotBe_ICMP007_REJ003) {
     gateway.publish({served_by({11}, Protocol::Tcp)});
     const auto expect_drop = [&](const Outcome& outcome, DropReason reason) {
