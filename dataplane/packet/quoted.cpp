@@ -6,6 +6,7 @@
 #include "dataplane/base/check.hpp"
 #include "dataplane/base/protocol.hpp"
 #include "dataplane/packet/parse.hpp"
+#include "dataplane/packet/sctp.hpp"
 #include "dataplane/packet/wire.hpp"
 
 namespace penstock::packet {
@@ -121,13 +122,41 @@ class MessageEditor {
         delta_.replace(load<Field>(frame_ + at), after);
         store(frame_ + at, after);
     }
-    [[nodiscard]] Be16 field(size_t at) const noexcept { return load<Be16>(frame_ + at); }
+    [[nodiscard]] Be16 field(size_t at) const noexcept { return get<Be16>(at); }
+    template <typename Field>
+    [[nodiscard]] Field get(size_t at) const noexcept {
+        return load<Field>(frame_ + at);
+    }
     [[nodiscard]] ChecksumDelta& delta() noexcept { return delta_; }
 
  private:
     uint8_t* frame_;
     ChecksumDelta delta_;
 };
+
+// Bytes behind the IP header of the packet that was quoted, as it was before it was cut. 0 where they need not be a whole packet's, or
+// where extension headers may say so.
+template <typename Header>
+size_t whole_l4_bytes(const Header& ip, size_t headers_bytes) noexcept {
+    if constexpr (std::is_same_v<Header, Ipv4Header>) {
+        return ip.is_fragment() || ip.total_length.host() < headers_bytes ? 0 : ip.total_length.host() - headers_bytes;
+    } else {
+        return headers_bytes == sizeof(Ipv6Header) ? ip.payload_length.host() : 0;
+    }
+}
+
+// SCTP's sum is over the whole packet and moves by its length, which the quoted IP header says; of a fragment it stays as it came.
+template <typename Header>
+void translate_quoted_crc(MessageEditor& message, const Quote& quote, uint32_t ports_before) noexcept {
+    const size_t sum_at = quote.l4_offset + offsetof(SctpHeader, checksum);
+    const size_t bytes = whole_l4_bytes(message.get<Header>(quote.ip_offset), quote.l4_offset - quote.ip_offset);
+    if (bytes < sizeof(SctpHeader) || sum_at + sizeof(uint32_t) > quote.end) {
+        return;
+    }
+    const auto sent = message.get<uint32_t>(sum_at);
+    const auto ports_after = message.get<uint32_t>(quote.l4_offset);
+    message.replace(sum_at, Be32::from_raw(sent == 0 ? 0 : sctp_checksum_after(sent, ports_before, ports_after, bytes)));
+}
 
 template <WireAddress Address>
 void translate_quote(MessageEditor& message, const Quote& quote, const ErrorRewrite<Address>& rewrite) noexcept {
@@ -138,11 +167,15 @@ void translate_quote(MessageEditor& message, const Quote& quote, const ErrorRewr
         const size_t sum_at = quote.ip_offset + offsetof(Ipv4Header, checksum);
         message.replace(sum_at, rewrite.quoted_deltas.ip.applied_to(message.field(sum_at)));
     }
+    const auto ports_before = message.get<uint32_t>(quote.l4_offset);
     message.replace(quote.l4_offset, rewrite.quoted.source_port);
     message.replace(quote.l4_offset + sizeof(Be16), rewrite.quoted.destination_port);
+    if (quote.key.protocol == Protocol::Sctp) {
+        return translate_quoted_crc<Header>(message, quote, ports_before);
+    }
     const bool is_udp = quote.key.protocol == Protocol::Udp;
     const size_t sum_at = quote.l4_offset + (is_udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum));
-    if (quote.key.protocol == Protocol::Sctp || sum_at + sizeof(Be16) > quote.end) {
+    if (sum_at + sizeof(Be16) > quote.end) {
         return;
     }
     const Be16 sent = message.field(sum_at);

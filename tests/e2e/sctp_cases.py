@@ -24,11 +24,10 @@ def begin(lab, *objects):
     if probe.returncode != 0:
         raise Skip("no usrsctp (Debian's libusrsctp2)")
     lab.start(*objects)
-    for family, addresses in (("4", BACKENDS), ("6", BACKENDS6)):
-        for name, address in addresses.items():
-            log = f"{name}/sctp{family}.log"
-            lab.network.start(name, [sys.executable, PEER, "serve", address, str(SERVER_PORT), name], log)
-            until(f"{name} listens", lambda log=log: "listening" in open(lab.run.file(log)).read())
+    for name, address in BACKENDS.items():
+        log = f"{name}/sctp.log"
+        lab.network.start(name, [sys.executable, PEER, "serve", name, str(SERVER_PORT), address, BACKENDS6[name]], log)
+        until(f"{name} listens", lambda log=log: "listening" in open(lab.run.file(log)).read())
 
 
 def talk(lab, address, port=PORT, messages=5, size=1000, end_by="close", local=None):

@@ -1,11 +1,11 @@
 """One end of real SCTP associations: usrsctp, the user-space stack that Debian packages as a library, over raw IP sockets.
 
-    sctp_peer.py serve ADDRESS PORT NAME       answers each message with NAME, a blank and the message, until it is ended
+    sctp_peer.py serve NAME PORT ADDRESS...    answers each message with NAME, a blank and the message, until it is ended
     sctp_peer.py talk LOCAL[@PORT] ADDRESS PORT MESSAGES BYTES [close|abort|hold]
 
 `talk` sends so many messages of so many bytes and checks what comes back. It prints a line of JSON, {"local_port": ..., "by": NAME} or {"error":
 ...}; with hold it waits for a line on its standard input first, sends one more message and says what became of it. Where there is no usrsctp it says so
-and exits with 77.
+and exits with 77. A namespace has room for one such process: each hears all SCTP there, and ends by an ABORT what is not its own.
 """
 import ctypes
 import hashlib
@@ -115,15 +115,23 @@ def answer(end, name):
     sctp.usrsctp_close(end)
 
 
-def serve(local, port, name):
-    listener = open_socket(local, port)
-    if sctp.usrsctp_listen(listener, 64) != 0:
-        raise failed("listen")
-    print("listening", flush=True)
+def accept_all(listener, name):
     while True:
         end = sctp.usrsctp_accept(listener, None, None)
         if end:
             threading.Thread(target=answer, args=(end, name), daemon=True).start()
+
+
+def serve(name, port, addresses):
+    threads = []
+    for address in addresses:
+        listener = open_socket(address, port)
+        if sctp.usrsctp_listen(listener, 64) != 0:
+            raise failed("listen")
+        threads.append(threading.Thread(target=accept_all, args=(listener, name)))
+    print("listening", flush=True)
+    for thread in threads:
+        thread.start()
 
 
 def local_port_of(end):
@@ -171,7 +179,7 @@ def talk(local, remote, port, messages, size, end_by):
 def main(words):
     sctp.usrsctp_init(0, None, None)
     if words[0] == "serve":
-        return serve(words[1], int(words[2]), words[3])
+        return serve(words[1], int(words[2]), words[3:])
     try:
         talk(words[1], words[2], int(words[3]), int(words[4]), int(words[5]), words[6] if len(words) > 6 else "close")
     except (OSError, ValueError) as error:

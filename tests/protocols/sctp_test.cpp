@@ -1,6 +1,7 @@
 // SCTP associations: opened, translated, tracked and ended, from whatever queue their packets come.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <tuple>
 #include <vector>
 
@@ -167,6 +168,43 @@ TEST_P(Sctp, AWrongChecksumLeavesWrongAndNoneLeavesAsNone_SCTP001) {
         EXPECT_TRUE(same_frame(out.frame, frame_with(to_endpoint(), kClientPort, kBackendPort, wrong).build()));
     }
     passes_up(kBackendTag, [&](PacketBuilder p) { return p.chunk(kData, data_of(777)).sctp_checksum(0); }, "RFC 9653");
+}
+
+// Path MTU discovery and refusals: the quoted ports, and the quoted checksum where the quote has it, are those that the sender had sent.
+TEST_P(Sctp, ErrorsAboutItReachItsEnds_ICMP001_ICMP002_SCTP005) {
+    gateway.publish({service});
+    open();
+    const bool is_v4 = ends.family == IpFamily::V4;
+    const IpAddr router = *IpAddr::parse(is_v4 ? "198.51.100.77" : "2001:db8:99::77");
+    const IpAddr backend = backend_address(kHost, ends.family);
+    const IpAddr& inside = translated ? ends.snat : ends.client;
+    const size_t to_tag = (is_v4 ? 20u : 40u) + 8;
+    for (const size_t most : {size_t{10'000}, to_tag + 4, to_tag}) {
+        const auto quote = [&](const PacketBuilder& packet) {
+            const std::vector<uint8_t> frame = packet.build();
+            return std::vector<uint8_t>(frame.begin() + 14, frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), 14 + most)));
+        };
+        const auto answer = [](PacketBuilder ip, L4Port from) { return ip.sctp(from, kClientPort, kClientTag).chunk(kData, data_of(99)); };
+        const Outcome too_big = up(ends.ip(Ends::from_uplink(), router, ends.vip, 64)
+                                       .icmp(is_v4 ? 3 : 2, is_v4 ? 4 : 0, 1396)
+                                       .payload(quote(answer(ends.to_client(), kPort))));
+        ASSERT_EQ(too_big.verdict, Verdict::Transmit) << text_of(too_big.reason).counter;
+        EXPECT_TRUE(
+            same_frame(too_big.frame, ends.ip(Ends::to_cluster(kHost), router, backend, 63)
+                                          .icmp(is_v4 ? 3 : 2, is_v4 ? 4 : 0, 1396)
+                                          .payload(quote(answer(ends.ip(Ends::from_cluster(kHost), backend, inside, 63), kBackendPort)))
+                                          .build()));
+        const auto request = [](PacketBuilder ip, L4Port to) { return ip.sctp(kClientPort, to, kBackendTag).chunk(kData, data_of(99)); };
+        const Outcome refused = down(ends.ip(Ends::from_cluster(kHost), backend, inside, 64)
+                                         .icmp(is_v4 ? 3 : 1, is_v4 ? 2 : 4)
+                                         .payload(quote(request(to_endpoint(), kBackendPort))));
+        ASSERT_EQ(refused.verdict, Verdict::Transmit) << text_of(refused.reason).counter;
+        EXPECT_TRUE(same_frame(refused.frame, ends.ip(Ends::to_uplink(), ends.vip, ends.client, 63)
+                                                  .icmp(is_v4 ? 3 : 1, is_v4 ? 2 : 4)
+                                                  .payload(quote(request(ends.ip(Ends::from_uplink(), ends.client, ends.vip, 63), kPort)))
+                                                  .build()));
+    }
+    EXPECT_EQ(gateway.connections(), 1u);
 }
 
 TEST_P(Sctp, TtlRunsOut_ICMP006) {
