@@ -126,4 +126,11 @@ std::span<const Prefix> SourceFilter::denied(IpFamily family) const noexcept {
     return family == IpFamily::V4 ? v4_ : v6_;
 }
 
+std::span<const Prefix> SourceFilter::allowed(IpFamily family) const noexcept {
+    if (!restricted_ || deny_) {
+        return {};
+    }
+    return family == IpFamily::V4 ? v4_ : v6_;
+}
+
 }  // namespace penstock::lb

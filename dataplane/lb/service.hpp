@@ -105,6 +105,10 @@ class SourceFilter {
     // Those who may not, where that is what the list says; disjoint, sorted. Of a list of those who may it is empty: all others are no few
     // prefixes. Control threads.
     [[nodiscard]] std::span<const Prefix> denied(IpFamily family) const noexcept;
+    // Those who may, where that is what the list says.
+    [[nodiscard]] std::span<const Prefix> allowed(IpFamily family) const noexcept;
+    [[nodiscard]] bool allows_everyone() const noexcept { return !restricted_; }
+    [[nodiscard]] bool denies() const noexcept { return restricted_ && deny_; }
 
  private:
     bool restricted_ = false;

@@ -81,6 +81,14 @@ bool ServiceTable::is_vip(const IpAddr& address) const noexcept {
     return vips_.find(HashOf{mix_}(address), [&](const Vip& row) { return row.address == address; }) != nullptr;
 }
 
+ServiceTable::Echo ServiceTable::echo(const IpAddr& vip, const IpAddr& client) const noexcept {
+    const Vip* row = vips_.find(HashOf{mix_}(vip), [&](const Vip& each) { return each.address == vip; });
+    if (row == nullptr || row->audience == nullptr || !row->audience->includes(client)) {
+        return Echo::NotAllowed;
+    }
+    return row->is_withdrawn ? Echo::Withdrawn : Echo::Answer;
+}
+
 bool ServiceTable::is_kept_backend(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
     return kept_backends_.find(hash(address, port, protocol),
                                [&](const KeptBackend& row) { return is_at(row, address, port, protocol); }) != nullptr;

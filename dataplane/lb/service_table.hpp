@@ -12,6 +12,7 @@
 #include "dataplane/lb/cluster_clients.hpp"
 #include "dataplane/lb/service.hpp"
 #include "dataplane/lb/shared_hash.hpp"
+#include "dataplane/lb/vip_audience.hpp"
 
 namespace penstock::lb {
 
@@ -81,6 +82,10 @@ class ServiceTable {
     // True where some frontend of class L or X, whatever its port, has this address (for VipPortClosed). Such an address may be the host's
     // as well: then its other ports are the host's business (XIP-003), so ask RouteTable::is_local first.
     [[nodiscard]] bool is_vip(const IpAddr& address) const noexcept;
+    // What an echo request from `client` to a VIP gets, as far as Services have a say. One that is withdrawn has frontends, but no usable
+    // endpoint here, while another node has some (LB-018).
+    enum class Echo : uint8_t { Answer, Withdrawn, NotAllowed };
+    [[nodiscard]] Echo echo(const IpAddr& vip, const IpAddr& client) const noexcept;
     // True where a NodePort frontend exists with this number and protocol on any address; SNAT leaves such ports alone.
     [[nodiscard]] bool is_node_port(L4Port port, Protocol protocol) const noexcept {
         return ((node_port_bits(protocol)[port / 64] >> (port % 64)) & 1) != 0;
@@ -113,6 +118,8 @@ class ServiceTable {
 
     struct Vip {
         IpAddr address;
+        bool is_withdrawn = false;
+        std::shared_ptr<const VipAudience> audience;  // null: nobody
     };
     // An endpoint that some Service keeps clients' addresses for, or did.
     struct KeptBackend {

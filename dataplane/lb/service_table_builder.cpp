@@ -1,6 +1,10 @@
 #include "dataplane/lb/service_table_builder.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <ranges>
 #include <utility>
+#include <vector>
 
 namespace penstock::lb {
 namespace {
@@ -33,6 +37,16 @@ std::shared_ptr<const void> owner_of(const Frontend& frontend) {
     }
     return std::make_shared<const std::pair<std::shared_ptr<const Service>, std::shared_ptr<const SourceFilter>>>(frontend.service,
                                                                                                                   frontend.filter);
+}
+
+bool is_of_vip(const FrontendRow& row) noexcept {
+    return row.cls == FrontendClass::LoadBalancerIp || row.cls == FrontendClass::ExternalIp;
+}
+bool has_usable(const FrontendRow& row) noexcept {
+    return !row.backends().usable.empty();
+}
+bool is_elsewhere(const FrontendRow& row) noexcept {
+    return row.backends().usable.empty() && row.backends().when_empty == EmptyAction::DropNoLocal;
 }
 
 template <typename Visit>
@@ -84,12 +98,14 @@ void ServiceTableBuilder::put(const Frontend& frontend) {
                     .inside_set = inside_set,
                     .modes = {modes_of(frontend, frontend.set), modes_of(frontend, inside_set)},
                     .owner = owner_of(frontend)};
+    count_in(row, frontend.filter);
     const auto with_what_was = [&](const PlacementModes& before) {
         add_what_was(row.modes, before);
         add_what_was(row.modes.inside, before.inside);
     };
     if (FrontendRow* present = rows_.find_to_edit(at, is_it)) {
         with_what_was(present->modes);
+        count_out(*present);
         *present = std::move(row);
         return;
     }
@@ -105,6 +121,7 @@ void ServiceTableBuilder::erase(const IpAddr& address, L4Port port, Protocol pro
     const IsAt is_it{address, port, protocol};
     if (const FrontendRow* present = rows_.find(at, is_it)) {
         retire(address, port, protocol, present->modes);
+        count_out(*present);
         rows_.erase(at, is_it);
     }
 }
@@ -120,7 +137,65 @@ void ServiceTableBuilder::set_vip(const IpAddr& address, bool is_vip) {
     if (!is_vip) {
         vips_.erase(at, is_it);
     } else if (vips_.find(at, is_it) == nullptr) {
-        vips_.insert({address});
+        vips_.insert({.address = address});
+        if (const auto known = vip_frontends_.find(address); known != vip_frontends_.end()) {
+            known->second.is_other_audience = true;
+        }
+        touched_vips_.insert(address);
+    }
+}
+
+void ServiceTableBuilder::count_in(const FrontendRow& row, const std::shared_ptr<const SourceFilter>& filter) {
+    if (!is_of_vip(row)) {
+        return;
+    }
+    VipFrontends& all = vip_frontends_[row.address];
+    all.usable += has_usable(row) ? 1 : 0;
+    all.elsewhere += is_elsewhere(row) ? 1 : 0;
+    VipFrontends::Filtered& filtered = all.filters[filter.get()];
+    filtered.filter = filter;
+    all.is_other_audience |= ++filtered.count == 1;
+    touched_vips_.insert(row.address);
+}
+
+void ServiceTableBuilder::count_out(const FrontendRow& row) {
+    if (!is_of_vip(row)) {
+        return;
+    }
+    VipFrontends& all = vip_frontends_.at(row.address);
+    all.usable -= has_usable(row) ? 1 : 0;
+    all.elsewhere -= is_elsewhere(row) ? 1 : 0;
+    const auto filtered = all.filters.find(row.filter);
+    if (--filtered->second.count == 0) {
+        all.filters.erase(filtered);
+        all.is_other_audience = true;
+    }
+    touched_vips_.insert(row.address);
+}
+
+// Once a version, however many frontends have changed. Most change an endpoint, and nothing of this.
+void ServiceTableBuilder::renew_vips() {
+    for (const IpAddr& address : std::exchange(touched_vips_, {})) {
+        const auto known = vip_frontends_.find(address);
+        if (known == vip_frontends_.end()) {
+            continue;
+        }
+        VipFrontends& all = known->second;
+        const uint64_t at = hash_of_(address);
+        const auto is_it = [&](const Vip& row) { return row.address == address; };
+        const Vip* row = vips_.find(at, is_it);
+        if (row != nullptr && (all.is_other_audience || row->is_withdrawn != all.is_withdrawn())) {
+            Vip& renewed = *vips_.find_to_edit(at, is_it);
+            renewed.is_withdrawn = all.is_withdrawn();
+            if (std::exchange(all.is_other_audience, false)) {
+                std::vector<const SourceFilter*> filters;
+                std::ranges::copy(std::views::keys(all.filters), std::back_inserter(filters));
+                renewed.audience = std::make_shared<const VipAudience>(filters);
+            }
+        }
+        if (all.filters.empty()) {
+            vip_frontends_.erase(known);
+        }
     }
 }
 
@@ -225,6 +300,7 @@ void ServiceTableBuilder::forget_oldest() {
 
 std::shared_ptr<const ServiceTable> ServiceTableBuilder::table() {
     forget_oldest();
+    renew_vips();
     auto next = std::make_shared<ServiceTable>();
     next->mix_ = hash_of_.mix;
     next->rows_ = rows_.view();

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "dataplane/lb/service_table.hpp"
 
@@ -51,6 +53,22 @@ class ServiceTableBuilder {
         uint64_t gone_as = 0;
     };
 
+    // What the frontends of class L and X at one address say of it together.
+    struct VipFrontends {
+        uint32_t usable = 0;     // with a usable endpoint
+        uint32_t elsewhere = 0;  // without one here, while other nodes have some
+        struct Filtered {
+            std::shared_ptr<const SourceFilter> filter;
+            uint32_t count = 0;
+        };
+        std::unordered_map<const SourceFilter*, Filtered> filters;  // null: no ranges
+        bool is_other_audience = false;                             // than the version before has
+        [[nodiscard]] bool is_withdrawn() const noexcept { return usable == 0 && elsewhere > 0; }
+    };
+
+    void count_in(const FrontendRow& row, const std::shared_ptr<const SourceFilter>& filter);
+    void count_out(const FrontendRow& row);
+    void renew_vips();
     void retire(const IpAddr& address, L4Port port, Protocol protocol, PlacementModes modes);
     void note_endpoint_ports(const Service& service);
     void forget_oldest();
@@ -60,6 +78,8 @@ class ServiceTableBuilder {
     HashOf hash_of_;
     SharedHash<FrontendRow, HashOf> rows_;
     SharedHash<Vip, HashOf> vips_;
+    std::unordered_map<IpAddr, VipFrontends> vip_frontends_;
+    std::unordered_set<IpAddr> touched_vips_;  // since the version before
     SharedHash<KeptBackend, HashOf> kept_backends_;
     SharedHash<RetiredFrontend, HashOf> retired_;
     std::array<std::shared_ptr<const ServiceTable::PortBits>, 3> node_ports_;

@@ -42,6 +42,17 @@ void serve_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (!from_host && is_hosts_own) {
         return burst.drop(i, DropReason::MartianSource);  // the answer would go to the host, who has asked nothing
     }
+    switch (snapshot.services->echo(parsed.key.destination, parsed.key.source)) {
+        case lb::ServiceTable::Echo::Answer:
+            break;
+        case lb::ServiceTable::Echo::Withdrawn:
+            return burst.drop(i, DropReason::NoLocalEndpoint);
+        case lb::ServiceTable::Echo::NotAllowed:
+            if (!from_host) {
+                return burst.drop(i, DropReason::SourceNotAllowed);
+            }
+            break;
+    }
     if (!from_host && snapshot.routes->is_present_vip(parsed.key.destination)) {
         burst.verdict[i] = Verdict::Punt;
         return;

@@ -596,6 +596,44 @@ TEST_P(Echo, IsDroppedWhereTheOperatorSaysSo_ICMP007) {
     EXPECT_EQ(send(request()).verdict, Verdict::Punt) << "on a twin the VIP is Linux's to answer for";
 }
 
+// Source ranges are of Services, and a VIP may have several: who may come to one of them may know that the VIP is there.
+TEST_P(Echo, ObeysTheSourceRangesOfTheVip_SRC006_ICMP007) {
+    const auto ranges = [&](const char* v4, const char* v6) {
+        return std::vector<Prefix>{*Prefix::parse(family == IpFamily::V4 ? v4 : v6)};
+    };
+    TestService one = served_by({11}, Protocol::Tcp);
+    one.source_ranges = ranges("198.51.100.7/32", "2001:db8:99::7/128");
+    TestService other = served_by({11}, Protocol::Udp);
+    other.source_ranges = ranges("198.51.100.16/28", "2001:db8:99::10/124");
+    gateway.publish({one, other});
+    const auto from = [&](uint8_t host) {
+        client = far(family, host);
+        return send(request());
+    };
+    EXPECT_EQ(from(7).verdict, Verdict::Transmit);
+    EXPECT_EQ(from(17).verdict, Verdict::Transmit);
+    EXPECT_EQ(from(8).reason, DropReason::SourceNotAllowed);
+    gateway.set_present_vips({kVip, kVip6});
+    EXPECT_EQ(from(8).reason, DropReason::SourceNotAllowed) << "Linux does not know the ranges";
+    EXPECT_EQ(from(7).verdict, Verdict::Punt);
+    other.source_ranges.reset();
+    gateway.publish({one, other});
+    EXPECT_EQ(from(8).verdict, Verdict::Punt);
+}
+
+// Where its endpoints are all on other nodes, their gateways answer for the VIP.
+TEST_P(Echo, IsNotAnsweredForAVipThatIsWithdrawn_LB018_ICMP007) {
+    TestService local = served_by({}, Protocol::Tcp);
+    local.when_empty = lb::EmptyAction::DropNoLocal;
+    gateway.publish({local});
+    EXPECT_EQ(send(request()).reason, DropReason::NoLocalEndpoint);
+    gateway.publish({local, served_by({11}, Protocol::Udp)});
+    EXPECT_EQ(send(request()).verdict, Verdict::Transmit) << "another Service has an endpoint here";
+    local.when_empty = lb::EmptyAction::Reject;
+    gateway.publish({local});
+    EXPECT_EQ(send(request()).verdict, Verdict::Transmit) << "clients are to get the reject, so the VIP stays";
+}
+
 // Its own pings to a VIP never leave the gateway.
 TEST_P(Echo, OfTheHostIsAnsweredThroughTheTwin_ICMP007) {
     gateway.publish({served_by({11}, Protocol::Tcp)});
