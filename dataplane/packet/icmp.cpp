@@ -35,7 +35,7 @@ AnswerResult make_icmp_error(std::span<uint8_t> buffer, [[maybe_unused]] size_t 
     const auto icmp_bytes = static_cast<uint16_t>(sizeof(IcmpHeader) + quote_bytes);
     uint8_t* const ip_at = buffer.data() + parsed.l3_offset;
     uint8_t* const icmp_at = ip_at + ip_header_bytes;
-    IcmpHeader icmp{.type = error.type, .code = error.code};
+    IcmpHeader icmp{.type = error.type, .code = error.code, .rest = Be32::from_host(error.rest)};
     store(icmp_at, icmp);
     ChecksumSum sum;
     if (parsed.family == IpFamily::V6) {

@@ -18,9 +18,20 @@ using AnswerResult = std::expected<uint16_t, DropReason>;
 struct IcmpError {
     uint8_t type = 0;
     uint8_t code = 0;
+    uint32_t rest = 0;  // the header's second word: an MTU where there is one to tell
 };
 [[nodiscard]] constexpr IcmpError port_unreachable(IpFamily family) noexcept {
     return family == IpFamily::V4 ? IcmpError{3, 3} : IcmpError{1, 4};  // RFC 792; RFC 4443, 3.1
+}
+
+// With the MTU of the link that the packet does not fit. RFC 1191, 4 has it in the lower half of a word whose upper half is zero; RFC 4443,
+// 3.2 in the whole word.
+[[nodiscard]] constexpr IcmpError packet_too_big(IpFamily family, uint16_t mtu) noexcept {
+    return family == IpFamily::V4 ? IcmpError{3, 4, mtu} : IcmpError{2, 0, mtu};
+}
+// In transit (RFC 792; RFC 4443, 3.3).
+[[nodiscard]] constexpr IcmpError time_exceeded(IpFamily family) noexcept {
+    return family == IpFamily::V4 ? IcmpError{11, 0} : IcmpError{3, 0};
 }
 
 // The longest ICMP error as an IP packet: what every host must be able to take (RFC 1812, 4.3.2.3), or what every link carries (RFC 4443,

@@ -7,7 +7,6 @@
 #include "dataplane/packet/sctp.hpp"
 
 namespace penstock::packet {
-namespace {
 
 bool has_valid_l4_checksum(ByteView frame, const Parsed& parsed) noexcept {
     if (parsed.key.protocol == Protocol::Sctp) {
@@ -26,6 +25,8 @@ bool has_valid_l4_checksum(ByteView frame, const Parsed& parsed) noexcept {
         .add(frame.subspan(parsed.l4_offset, l4_bytes))
         .is_valid();
 }
+
+namespace {
 
 // A closed port's answer, RFC 9293, 3.10.7.1: to a segment with ACK a RST that begins where that says it expects us; to any other a RST
 // that acknowledges everything it occupied of sequence space, SYN and FIN counting one each.

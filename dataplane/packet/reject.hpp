@@ -10,6 +10,10 @@
 
 namespace penstock::packet {
 
+// Whether the whole transport checksum of the Flow in `frame` is right, or none was sent. Before an answer is made from a packet, and only
+// then: a damaged one may not be from whom it names.
+[[nodiscard]] bool has_valid_l4_checksum(ByteView frame, const Parsed& parsed) noexcept;
+
 enum class SctpRefusal : uint8_t { Icmp, Abort };
 
 // Makes of the untranslated Flow in the first `frame_bytes` of `buffer` its refusal; the buffer's whole size may be used. Ethernet
