@@ -14,6 +14,8 @@ const char* to_string(Verdict verdict) noexcept {
             return "none";
         case Verdict::Transmit:
             return "transmit";
+        case Verdict::Split:
+            return "split";
         case Verdict::Punt:
             return "punt";
         case Verdict::Handoff:

@@ -13,6 +13,7 @@ namespace penstock {
 enum class Verdict : uint8_t {
     None,      // still under way through the stages
     Transmit,  // leaves through a NicPort
+    Split,     // does so in IPv4 fragments, at once or when its next hop is known
     Punt,      // goes to the TAP twin, so to Linux
     Handoff,   // goes to the worker that owns its flow
     Hold,      // waits for its next hop's address

@@ -12,8 +12,10 @@ struct PacketPolicy {
     bool answers_vip_echo = true;   // echo requests to an address that only Services have (ICMP-007); else they are dropped
     bool passes_ip_options = true;  // IPv4 options other than source routes, which are never passed on
     bool aborts_sctp = false;       // an INIT that is refused gets an ABORT instead of port unreachable (REJ-004)
-    // The largest MSS that a SYN may offer when it leaves by a NicPort, in bytes; 0: whatever it offers.
+    // The largest MSS that a SYN may offer when it comes or leaves by a NicPort, in bytes; 0: whatever it offers. Both, because what it
+    // offers is sent through the port in either case: by its receiver, and by the sender of the SYN that answers it.
     std::array<uint16_t, limits::kNicPortsMax> mss_max{};
+    bool lowers_mss = false;  // some port has one
 };
 
 }  // namespace penstock::config

@@ -13,6 +13,7 @@ namespace penstock::conn {
 
 enum class TcpAction : uint8_t {
     Pass,     // translate and forward; the state is `next`
+    Offer,    // the same for a segment with SYN, which offers a segment size (pipeline/offered_mss.hpp)
     End,      // the same, and with this packet the connection is no longer open (SCHED-003)
     Reset,    // answer with RSTs to both sides instead of forwarding
     Reopen,   // a new connection on an old tuple: drop the old entry and treat the packet as the first of a new one
@@ -75,10 +76,22 @@ consteval TcpStep invalid(TcpState state) {
 }
 
 using Row = std::array<TcpStep, kTcpFlagClasses>;
+// What passes with a SYN is an Offer: the column says it, so the cells need not.
+consteval std::array<std::array<Row, 2>, kTcpStates> with_offers(std::array<std::array<Row, 2>, kTcpStates> transitions) {
+    for (std::array<Row, 2>& of_state : transitions) {
+        for (Row& row : of_state) {
+            for (const TcpFlagClass with_syn : {TcpFlagClass::Syn, TcpFlagClass::SynAck}) {
+                TcpAction& action = row[static_cast<size_t>(with_syn)].action;
+                action = action == TcpAction::Pass ? TcpAction::Offer : action;
+            }
+        }
+    }
+    return transitions;
+}
 using enum TcpState;
 // A SYN in Established or half-closed is passed and changes nothing: the backend answers with a challenge ACK (RFC 5961, 4) and, where the
 // client has really forgotten the connection, its RST closes ours.
-inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions{{
+inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_offers({{
     // clang-format off
     //  SYN                  SYN+ACK               ACK                   FIN                   RST         none or contradictory
     // SynSent. A lone ACK from the backend is its challenge ACK from an earlier connection on this tuple (RFC 5961, 4); the client answers
@@ -109,7 +122,7 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions{{
     {{{reopen(Resetting),    invalid(Resetting),   reset(Resetting),     reset(Resetting),  to(Resetting), invalid(Resetting)},
       {invalid(Resetting),   reset(Resetting),     reset(Resetting),     reset(Resetting),  to(Resetting), invalid(Resetting)}}},
     // clang-format on
-}};
+}});
 }  // namespace detail
 
 [[nodiscard]] constexpr TcpStep step(TcpState state, Direction direction, packet::TcpFlags flags) noexcept {

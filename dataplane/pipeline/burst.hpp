@@ -25,6 +25,12 @@ struct Arrival {
     uint16_t mark = 0;  // that a rule of the NIC gave it, a hint (lb/marked_frontends.hpp); 0: none
 };
 
+// How a packet with Verdict::Split leaves.
+struct SplitNote {
+    uint16_t mtu;        // of the link, in IP bytes
+    bool waits = false;  // for the next hop that next_hop names; else the Ethernet header is there already
+};
+
 // Some packets of a burst, by index and in order, so that a stage goes over just those that concern it.
 struct PacketList {
     uint32_t count = 0;
@@ -55,8 +61,9 @@ struct Burst {
     std::array<Candidates, limits::kBurstMax> candidates{};  // who may own the flow; empty where nobody has asked yet
     std::array<WorkerId, limits::kBurstMax> handoff_to{};    // where verdict is Handoff; arrival's note goes along
     std::array<bool, limits::kBurstMax> answers{};           // the packet has become our answer to its sender; no connection
-    std::array<NicPortId, limits::kBurstMax> egress{};       // where verdict is Transmit or Hold
+    std::array<NicPortId, limits::kBurstMax> egress{};       // where verdict is Transmit, Split or Hold
     std::array<IpAddr, limits::kBurstMax> next_hop{};        // where verdict is Hold
+    std::array<SplitNote, limits::kBurstMax> split;          // where verdict is Split
 
     // Adds a packet and returns its index. The caller knows that there is room.
     uint32_t add(rte_mbuf* mbuf, uint8_t* first_byte, uint16_t frame_length, uint16_t buffer_capacity, Arrival how) noexcept {

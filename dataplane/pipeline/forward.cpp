@@ -2,6 +2,7 @@
 
 #include "dataplane/base/bytes.hpp"
 #include "dataplane/packet/wire.hpp"
+#include "dataplane/pipeline/own_errors.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -13,6 +14,12 @@ IpAddr source_in(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
         return IpAddr::v4(load<Be32>(header + offsetof(packet::Ipv4Header, source)));
     }
     return IpAddr::v6(load<std::array<uint8_t, 16>>(header + offsetof(packet::Ipv6Header, source)));
+}
+
+// An IPv4 packet whose sender lets routers cut it.
+bool may_be_split(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
+    const uint8_t* const flags_at = frame + parsed.l3_offset + offsetof(packet::Ipv4Header, flags_and_offset);
+    return parsed.family == IpFamily::V4 && (load<Be16>(flags_at).host() & packet::Ipv4Header::kDontFragment) == 0;
 }
 
 }  // namespace
@@ -35,6 +42,21 @@ void deliver_to_host(const WorkerContext& ctx, Burst& burst, uint32_t i, const I
     }
     store(burst.data[i], ctx.ports[twin.value].mac.bytes);
     burst.verdict[i] = Verdict::Punt;
+}
+
+void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, const route::Hop& hop, const IpAddr& destination) noexcept {
+    if (!may_be_split(burst.data[i], burst.parsed[i])) {
+        return tell_too_big(ctx, burst, i, hop.mtu);
+    }
+    burst.verdict[i] = Verdict::Split;
+    burst.egress[i] = hop.egress;
+    burst.split[i] = {hop.mtu, !hop.is_usable};
+    if (!hop.is_usable) {
+        burst.next_hop[i] = hop.next_hop_of(destination);
+        return;
+    }
+    store(burst.data[i], hop.ethernet_addresses);
+    ctx.neighbour_use.note(hop.neighbour, ctx.now_s);
 }
 
 }  // namespace penstock::pipeline

@@ -12,6 +12,10 @@ namespace penstock::pipeline {
 // Packet i has no next hop: it is delivered to the host where `destination` is its address (EP-007), else dropped.
 PENSTOCK_NOINLINE void deliver_to_host(const WorkerContext& ctx, Burst& burst, uint32_t i, const IpAddr& destination) noexcept;
 
+// Packet i exceeds the MTU of its hop towards `destination`: it leaves in fragments where it may (IPv4 without DF), else its sender is
+// told.
+PENSTOCK_NOINLINE void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, const route::Hop& hop, const IpAddr& destination) noexcept;
+
 // Which twin Linux takes a packet from `source` by, without doubting it; unset where Linux has no route there.
 [[nodiscard]] NicPortId twin_towards(const route::RouteTable& routes, const IpAddr& source) noexcept;
 
@@ -29,7 +33,11 @@ PENSTOCK_ALWAYS_INLINE void forward_one(WorkerContext& ctx, Burst& burst, uint32
     }
     // Ethernet padding behind a short IP packet stays as it came; what counts against the MTU is the IP packet.
     if (ip_bytes > hop->mtu) [[unlikely]] {
-        return burst.drop(i, DropReason::PacketTooBig);
+        if constexpr (std::is_same_v<Destination, Be32>) {
+            return exceed_mtu(ctx, burst, i, *hop, IpAddr::v4(destination));
+        } else {
+            return exceed_mtu(ctx, burst, i, *hop, destination);
+        }
     }
     burst.egress[i] = hop->egress;
     if (!hop->is_usable) [[unlikely]] {

@@ -14,6 +14,8 @@
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/admit.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
+#include "dataplane/pipeline/offered_mss.hpp"
+#include "dataplane/pipeline/own_errors.hpp"
 #include "dataplane/pipeline/track.hpp"
 #include "dataplane/pipeline/translate.hpp"
 
@@ -286,6 +288,10 @@ bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
             reject(ctx, burst, i, admission.frontend);
             return false;
         case Admission::Kind::Drop:
+            if (admission.reason == DropReason::TtlExpired) {
+                tell_expired(ctx, burst, i);
+                return false;
+            }
             drop_counted(ctx, burst, i, admission.frontend, admission.reason);
             return false;
     }
@@ -384,6 +390,7 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
         }
         count_opened(ctx, burst, opening);
         if (burst.parsed[opening.packet].key.protocol != Protocol::Sctp) [[likely]] {
+            lower_offered_mss(ctx, burst, opening.packet);
             send_one(ctx, burst, opening.packet);
         } else {
             send_association(ctx, burst, opening.packet);

@@ -5,13 +5,15 @@
 #include "dataplane/pipeline/associations.hpp"
 #include "dataplane/pipeline/burst.hpp"
 #include "dataplane/pipeline/context.hpp"
+#include "dataplane/pipeline/offered_mss.hpp"
+#include "dataplane/pipeline/own_errors.hpp"
 
 namespace penstock::pipeline {
 
 // Packet i, whose connection is found[i].
 PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (burst.parsed[i].ttl <= 1) [[unlikely]] {
-        burst.drop(i, DropReason::TtlExpired);
+        tell_expired(ctx, burst, i);
         return Tracked::IsSettled;
     }
     const conn::Found found = burst.found[i];
@@ -33,7 +35,11 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
                 burst.drop(i, DropReason::InvalidTcpFlags);
                 return Tracked::IsSettled;
             }
-            ctx.counters.backends[connection.backend.value].open.subtract(1);  // End
+            if (step.action == conn::TcpAction::Offer) {
+                lower_offered_mss(ctx, burst, i);
+            } else {
+                ctx.counters.backends[connection.backend.value].open.subtract(1);  // End
+            }
         }
         ctx.connections.set_state(found.index, step.next, ctx.now_coarse);
     } else {

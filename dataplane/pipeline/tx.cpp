@@ -6,7 +6,9 @@
 
 #include <cstring>
 
+#include "dataplane/packet/fragment_ipv4.hpp"
 #include "dataplane/packet/rewrite.hpp"
+#include "dataplane/packet/wire.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -114,6 +116,51 @@ void hold(WorkerContext& ctx, rte_mbuf* mbuf, NicPortId egress, const IpAddr& ne
     }
 }
 
+// The packet's fragments, in buffers of the pool that its own is from: that held the whole packet, so it holds a fragment. The first one is
+// the packet's own buffer, written last. Returns their number; 0: there are no buffers for all of them, and the packet stays as it was.
+uint32_t split(rte_mbuf* mbuf, uint16_t l3_offset, const packet::Ipv4Fragments& fragments,
+               std::array<rte_mbuf*, packet::kFragmentsMax>& made) noexcept {
+    if (fragments.count() > 1 && rte_pktmbuf_alloc_bulk(mbuf->pool, made.data() + 1, fragments.count() - 1) != 0) {
+        return 0;
+    }
+    made[0] = mbuf;
+    const uint8_t* const frame = rte_pktmbuf_mtod(mbuf, const uint8_t*);
+    for (uint32_t number = fragments.count(); number-- > 0;) {
+        const packet::Ipv4Fragment fragment = fragments.at(number);
+        auto* const to = rte_pktmbuf_mtod(made[number], uint8_t*);
+        // The first one's payload is where it was, because its header is as long as the packet's.
+        if (number > 0) {
+            std::memcpy(to, frame, l3_offset);
+            std::memcpy(to + l3_offset + fragment.header_bytes, frame + l3_offset + fragment.payload_at, fragment.payload_bytes);
+        }
+        std::memcpy(to + l3_offset, fragment.header.data(), fragment.header_bytes);
+        made[number]->data_len = static_cast<uint16_t>(l3_offset + fragment.bytes());
+        made[number]->pkt_len = made[number]->data_len;
+    }
+    return fragments.count();
+}
+
+// Packet i is cut and leaves, or is dropped as a whole.
+PENSTOCK_NOINLINE void send_in_fragments(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i) noexcept {
+    rte_mbuf* const mbuf = burst.handle[i];
+    mbuf->ol_flags = 0;
+    const uint16_t l3_offset = burst.parsed[i].l3_offset;
+    const auto fragments = packet::Ipv4Fragments::of(ByteView(burst.data[i], burst.length[i]).subspan(l3_offset), burst.split[i].mtu);
+    if (!fragments) {
+        return free_and_count(ctx, &mbuf, 1, DropReason::PacketTooBig);
+    }
+    std::array<rte_mbuf*, packet::kFragmentsMax> made;
+    const uint32_t count = split(mbuf, l3_offset, *fragments, made);
+    if (count == 0) {
+        return free_and_count(ctx, &mbuf, 1, DropReason::NoBuffer);
+    }
+    for (uint32_t number = 0; number < count; ++number) {
+        burst.split[i].waits ? hold(ctx, made[number], burst.egress[i], burst.next_hop[i])
+                             : queue_for(ctx, io.port[burst.egress[i].value], made[number]);
+    }
+    ctx.count()[Counter::FragmentedPackets].add(1);
+}
+
 }  // namespace
 
 void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
@@ -127,6 +174,9 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
             case Verdict::Transmit:
                 mbuf->ol_flags = 0;  // receive flags mean other things on transmit
                 queue_for(ctx, io.port[burst.egress[i].value], mbuf);
+                break;
+            case Verdict::Split:
+                send_in_fragments(ctx, io, burst, i);
                 break;
             case Verdict::Punt:
                 queue_for_host(ctx, io.port[burst.arrival[i].port.value], mbuf);

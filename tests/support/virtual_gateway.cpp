@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "dataplane/base/check.hpp"
+#include "dataplane/packet/fragment_ipv4.hpp"
 
 namespace penstock::test {
 namespace {
@@ -275,7 +276,8 @@ void VirtualGateway::rebuild_routes() {
         locals.push_back({port, address, static_cast<uint8_t>(address.is_v4() ? 24 : 64)});
     }
     snapshot_.routes = route::RouteTable::build(std::move(routes), std::move(neighbours), std::move(locals),
-                                                {{kUp, kUpMac, mtu_, true}, {kCluster, kClusterMac, mtu_, true}}, present_vips_);
+                                                {{kUp, kUpMac, mtu_[kUp.value], true}, {kCluster, kClusterMac, mtu_[kCluster.value], true}},
+                                                present_vips_);
     ++snapshot_.generation;
 }
 
@@ -295,8 +297,16 @@ void VirtualGateway::set_present_vips(const std::vector<IpAddr>& vips) {
     rebuild_routes();
 }
 void VirtualGateway::set_mtu(uint16_t mtu) {
-    mtu_ = mtu;
+    mtu_.fill(mtu);
     rebuild_routes();
+}
+void VirtualGateway::set_mtu(NicPortId port, uint16_t mtu) {
+    mtu_.at(port.value) = mtu;
+    rebuild_routes();
+}
+void VirtualGateway::set_packet_policy(const config::PacketPolicy& policy) {
+    snapshot_.packets = policy;
+    ++snapshot_.generation;
 }
 
 Outcome VirtualGateway::send(const std::vector<uint8_t>& frame, NicPortId port, WorkerId receiver, uint16_t mark) {
@@ -356,12 +366,32 @@ void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::ve
             }
             const NicPortId egress = burst.verdict[i] == Verdict::Punt ? burst.arrival[i].port : burst.egress[i];
             outcomes[packet.index] = {burst.verdict[i], burst.reason[i], packet.frame, egress, worker, packet.handoffs};
+            if (burst.verdict[i] == Verdict::Split) {
+                split(outcomes[packet.index], burst.parsed[i], burst.split[i].mtu);
+            }
         }
         for (uint8_t w = 0; w < onward.size(); ++w) {
             if (!onward[w].empty()) {
                 run({w}, std::move(onward[w]), outcomes);
             }
         }
+    }
+}
+
+void VirtualGateway::split(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu) {
+    const auto fragments = packet::Ipv4Fragments::of(ByteView(outcome.frame).subspan(parsed.l3_offset), mtu);
+    if (!fragments) {
+        outcome.verdict = Verdict::Drop;
+        outcome.reason = DropReason::PacketTooBig;
+        return;
+    }
+    const auto packet_at = outcome.frame.begin() + parsed.l3_offset;
+    for (uint32_t number = 0; number < fragments->count(); ++number) {
+        const packet::Ipv4Fragment fragment = fragments->at(number);
+        std::vector<uint8_t> frame(outcome.frame.begin(), packet_at);
+        frame.insert(frame.end(), fragment.header.begin(), fragment.header.begin() + fragment.header_bytes);
+        frame.insert(frame.end(), packet_at + fragment.payload_at, packet_at + fragment.payload_at + fragment.payload_bytes);
+        outcome.fragments.push_back(std::move(frame));
     }
 }
 

@@ -69,10 +69,11 @@ struct TestService {
 struct Outcome {
     Verdict verdict = Verdict::None;
     DropReason reason{};         // where Drop
-    std::vector<uint8_t> frame;  // as it would leave
+    std::vector<uint8_t> frame;  // as it would leave; where Split, whole
     NicPortId egress;            // where Punt: whose twin gets it
     WorkerId worker;             // where it ended
     uint32_t handoffs = 0;
+    std::vector<std::vector<uint8_t>> fragments = {};  // where Split: the frames that leave
     bool operator==(const Outcome&) const = default;
 };
 
@@ -108,7 +109,9 @@ class VirtualGateway {
     // Backends whose neighbour entry is not usable: packets to them are held.
     void set_unresolved(std::vector<uint8_t> backends);
     void remove_routes();
-    void set_mtu(uint16_t mtu);
+    void set_mtu(uint16_t mtu);  // of both ports
+    void set_mtu(NicPortId port, uint16_t mtu);
+    void set_packet_policy(const config::PacketPolicy& policy);
     // On the uplink's twin by VIP presence.
     void set_present_vips(const std::vector<IpAddr>& vips);
 
@@ -181,6 +184,8 @@ class VirtualGateway {
     void start_affinity();
     // A worker without a past, in the memory and with the secrets that it has.
     void start_worker(uint32_t index);
+    // As tx.cpp cuts a packet, with plain memory for buffers.
+    void split(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu);
     void run(WorkerId worker, std::vector<InFlight> packets, std::vector<Outcome>& outcomes);
     ServiceId service_id(const TestService& service);
     BackendId backend_id(const TestService& service, const IpAddr& address);
@@ -211,7 +216,7 @@ class VirtualGateway {
     std::vector<uint8_t> unresolved_;
     std::vector<Outcome> own_segments_;
     bool routes_ = true;
-    uint16_t mtu_ = 1500;
+    std::array<uint16_t, 2> mtu_{1500, 1500};  // by port
     std::vector<route::LocalAddress> present_vips_;
 
     // What is no worker's.
@@ -220,7 +225,7 @@ class VirtualGateway {
                         present_vips_);
     }
     std::tuple<TscTime, config::Snapshot, std::vector<std::pair<std::string, ServiceId>>, std::vector<std::pair<std::string, BackendId>>,
-               std::map<uint32_t, Stay>, uint64_t, std::vector<uint8_t>, bool, uint16_t, std::vector<route::LocalAddress>>
+               std::map<uint32_t, Stay>, uint64_t, std::vector<uint8_t>, bool, std::array<uint16_t, 2>, std::vector<route::LocalAddress>>
         remembered_;
 };
 

@@ -250,6 +250,24 @@ void judge_forwarded(const Case& the) {
     }
 }
 
+// Of a packet that leaves in pieces, `after` is the whole.
+void judge_fragments(const Case& the) {
+    the.rule(the.out.is_v4 && (the.after()[the.out.l3 + 6] & 0x40) == 0, "only an IPv4 packet without DF is cut");
+    the.rule(the.outcome.fragments.size() > 1, "a packet that is cut has fragments");
+    Frame together;
+    for (const Frame& frame : the.outcome.fragments) {
+        const Sight fragment = look(frame);
+        the.rule(fragment.is_ip && fragment.ip_sum_right && fragment.is_fragment, "what a packet is cut into are fragments");
+        the.rule(fragment.l3_bytes <= the.rules.mtu && frame.size() == kEtherBytes + fragment.l3_bytes, "a fragment fits its link");
+        the.rule(fragment.source == the.out.source && fragment.destination == the.out.destination && fragment.ttl == the.out.ttl,
+                 "a fragment goes where its packet would have gone");
+        together.insert(together.end(), frame.begin() + static_cast<ptrdiff_t>(fragment.l4), frame.end());
+    }
+    const auto payload = the.after().begin() + static_cast<ptrdiff_t>(the.out.l4);
+    the.rule(std::equal(together.begin(), together.end(), payload, payload + static_cast<ptrdiff_t>(the.out.l4_bytes())),
+             "the fragments are the packet");
+}
+
 // Ethernet addresses apart, which a delivery to the host may change.
 bool is_untouched(const Case& the) {
     return the.before().size() == the.after().size() && std::equal(the.before().begin() + 12, the.before().end(), the.after().begin() + 12);
@@ -263,13 +281,16 @@ void judge_left(const Case& the) {
     the.rule(!is_blocked(the), "nothing comes of a blocked source's packet");
     the.rule(the.out.is_ip && the.out.vlan_tags == 0 && the.out.l3 == kEtherBytes, "what leaves is a whole IP packet in a plain frame");
     the.rule(the.out.ip_sum_right, "the IPv4 checksum of what leaves is right");
-    the.rule(the.out.l3_bytes <= the.rules.mtu, "what leaves fits its link");
+    the.rule(the.outcome.verdict == Verdict::Split || the.out.l3_bytes <= the.rules.mtu, "what leaves fits its link");
     the.rule(the.out.ttl >= 1, "what leaves may still live");
     const size_t packet = kEtherBytes + the.out.l3_bytes;
     the.rule(the.after().size() == packet || the.after().size() <= std::max(the.before().size(), kFrameMin),
              "no stale bytes behind an answer");
-    if (the.outcome.verdict == Verdict::Transmit) {
+    if (the.outcome.verdict != Verdict::Hold) {
         judge_ethernet(the);
+    }
+    if (the.outcome.verdict == Verdict::Split) {
+        judge_fragments(the);
     }
     is_answer(the) ? judge_answer(the) : judge_forwarded(the);
 }
@@ -302,6 +323,7 @@ void Judge::judge(const Arrived& arrived, const Outcome& outcome, const Rules& r
             the.rule(static_cast<size_t>(outcome.reason) < kDropReasons, "a drop has a reason");
             return;
         case Verdict::Transmit:
+        case Verdict::Split:
         case Verdict::Hold:
             return judge_left(the);
         case Verdict::Punt:

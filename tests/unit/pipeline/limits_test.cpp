@@ -170,7 +170,7 @@ TEST(Forwarding, NamesWhatStopsItOnTheWayOut) {
     EXPECT_EQ(held.egress, kCluster);
     gateway.set_unresolved({});
     gateway.set_mtu(100);
-    EXPECT_EQ(gateway.send(syn(2).payload(std::string(61, 'x')).build()).reason, DropReason::PacketTooBig);
+    EXPECT_EQ(gateway.send(syn(2).payload(std::string(61, 'x')).build()).verdict, Verdict::Split);
     EXPECT_EQ(gateway.send(syn(3).payload(std::string(60, 'x')).build()).verdict, Verdict::Transmit);
     gateway.remove_routes();
     EXPECT_EQ(gateway.send(syn(4).build()).reason, DropReason::NoRoute);

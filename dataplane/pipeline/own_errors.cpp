@@ -1,0 +1,111 @@
+#include "dataplane/pipeline/own_errors.hpp"
+
+#include <algorithm>
+
+#include "dataplane/packet/icmp.hpp"
+#include "dataplane/packet/reject.hpp"
+#include "dataplane/packet/restore.hpp"
+#include "dataplane/packet/wire.hpp"
+#include "dataplane/pipeline/forward.hpp"
+
+namespace penstock::pipeline {
+namespace {
+
+// The last address of a subnet that a twin is on names all of its hosts (RFC 1812, 4.3.2.7). That of a distant subnet cannot be told.
+bool is_broadcast_here(const route::RouteTable& routes, const IpAddr& address) noexcept {
+    return address.is_v4() && std::ranges::any_of(routes.addresses(), [&](const route::LocalAddress& own) {
+               constexpr uint8_t kLongestWithBroadcast = 30;  // RFC 3021
+               if (!own.address.is_v4() || own.prefix_length > kLongestWithBroadcast) {
+                   return false;
+               }
+               const uint32_t host_bits = ~uint32_t{0} >> own.prefix_length;
+               return (own.address.v4_wire().host() | host_bits) == address.v4_wire().host();
+           });
+}
+
+// Whether an error may be sent about a packet at all (RFC 1122, 3.2.2; RFC 1812, 4.3.2.7; RFC 4443, 2.4 e). Sources that are groups,
+// unspecified or loopback have been dropped by the parser.
+bool is_answerable(const route::RouteTable& routes, const uint8_t* frame, const packet::Parsed& parsed) noexcept {
+    return parsed.kind == packet::PacketKind::Flow && !parsed.destination_is_multicast_mac &&
+           !load<packet::EthernetHeader>(frame).source.is_multicast() && !is_broadcast_here(routes, parsed.key.source);
+}
+
+// The gateway's own address on the port by which `sender` is reached, as RFC 1812, 4.3.2.4 asks; else any of its own, since some address
+// is better than a hop that nobody sees. Unspecified: Linux has given it none.
+IpAddr own_address_towards(const route::RouteTable& routes, const IpAddr& sender) noexcept {
+    const route::Hop* const back = routes.hop(sender);
+    IpAddr any;
+    for (const route::LocalAddress& own : routes.addresses()) {
+        if (own.address.family() != sender.family() || own.address.is_link_local()) {
+            continue;
+        }
+        if (back != nullptr && own.port == back->egress) {
+            return own.address;
+        }
+        any = own.address;
+    }
+    return any;
+}
+
+// Whether packets to this address end at the gateway, as far as their sender knows.
+bool is_gateways(const config::Snapshot& snapshot, const IpAddr& address) noexcept {
+    return snapshot.services->is_vip(address) || snapshot.routes->is_host_address(address) ||
+           std::ranges::find(snapshot.snat->addresses, address, &nat::SnatAddress::address) != snapshot.snat->addresses.end();
+}
+
+// Where an error about packet i comes from. Linux takes no packet from the wire that has one of its own addresses for a source, so the
+// host hears from whom it has talked to.
+IpAddr source_for(const config::Snapshot& snapshot, const packet::FlowKey& key, bool speaks_for_destination) noexcept {
+    if (speaks_for_destination || snapshot.routes->is_host_address(key.source)) {
+        return key.destination;
+    }
+    const IpAddr own = own_address_towards(*snapshot.routes, key.source);
+    return own.is_unspecified() ? key.destination : own;
+}
+
+// Makes of packet i, which is as it arrived, the error. The limit has been asked before: it costs nothing, and reading a flood's packets
+// would.
+void answer(WorkerContext& ctx, Burst& burst, uint32_t i, packet::IcmpError error, const IpAddr& source) noexcept {
+    const IpAddr sender = burst.parsed[i].key.source;
+    if (!packet::has_valid_l4_checksum(std::span(burst.data[i], burst.length[i]), burst.parsed[i])) {
+        return burst.drop(i, DropReason::BadL4Checksum);
+    }
+    const auto made = packet::make_icmp_error(std::span(burst.data[i], burst.capacity[i]), burst.length[i], burst.parsed[i], error, source);
+    if (!made) {
+        return burst.drop(i, made.error());
+    }
+    burst.length[i] = *made;
+    burst.answers[i] = true;
+    ctx.count()[stats::Counter::IcmpErrorsSent].add(1);
+    forward_one(ctx, burst, i, sender, static_cast<uint16_t>(*made - burst.parsed[i].l3_offset));
+}
+
+}  // namespace
+
+void tell_expired(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    const config::Snapshot& snapshot = *ctx.snapshot;
+    if (!is_answerable(*snapshot.routes, burst.data[i], parsed)) {
+        return burst.drop(i, DropReason::TtlExpired);
+    }
+    if (!ctx.rejects.take(ctx.now)) {
+        return burst.drop(i, DropReason::RejectLimited);
+    }
+    answer(ctx, burst, i, packet::time_exceeded(parsed.family), source_for(snapshot, parsed.key, false));
+}
+
+void tell_too_big(WorkerContext& ctx, Burst& burst, uint32_t i, uint16_t mtu) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    const config::Snapshot& snapshot = *ctx.snapshot;
+    if (burst.answers[i] || !is_answerable(*snapshot.routes, burst.data[i], parsed)) {
+        return burst.drop(i, DropReason::PacketTooBig);
+    }
+    if (!ctx.rejects.take(ctx.now)) {
+        return burst.drop(i, DropReason::RejectLimited);
+    }
+    packet::restore(std::span(burst.data[i], burst.length[i]), parsed);
+    answer(ctx, burst, i, packet::packet_too_big(parsed.family, mtu),
+           source_for(snapshot, parsed.key, is_gateways(snapshot, parsed.key.destination)));
+}
+
+}  // namespace penstock::pipeline

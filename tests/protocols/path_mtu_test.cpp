@@ -1,0 +1,234 @@
+// A packet that exceeds the MTU of the way that it would leave by: its sender is told, or it leaves in fragments. And what keeps TCP from
+// sending such packets at all: the segment size that a SYN offers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "dataplane/packet/parse.hpp"
+
+#include "tests/protocols/ends.hpp"
+#include "tests/support/frame_diff.hpp"
+
+namespace penstock::test {
+namespace {
+
+constexpr uint16_t kNarrow = 1400;
+constexpr size_t kEthernetBytes = 14;
+
+uint16_t source_port_of(const std::vector<uint8_t>& frame) {
+    packet::Parsed parsed;
+    EXPECT_TRUE(packet::parse(frame, parsed).has_value()) << to_scapy(frame);
+    return parsed.key.source_port;
+}
+
+// The bytes of the IP packet in `frame` that an error about it quotes.
+std::vector<uint8_t> quote_of(const std::vector<uint8_t>& frame, IpFamily family) {
+    const size_t most = family == IpFamily::V4 ? 576 - 28 : 1280 - 48;
+    return {frame.begin() + kEthernetBytes, frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), kEthernetBytes + most))};
+}
+
+std::vector<uint8_t> payload_for(const Ends& ends, Protocol protocol, size_t ip_bytes) {
+    const size_t headers = (ends.family == IpFamily::V4 ? 20 : 40) + (protocol == Protocol::Tcp ? 20 : 8);
+    std::vector<uint8_t> payload(ip_bytes - headers);
+    for (size_t i = 0; i < payload.size(); ++i) {
+        payload[i] = static_cast<uint8_t>(i);
+    }
+    return payload;
+}
+
+// Workers, family, how the source is treated.
+class PathMtu : public testing::TestWithParam<std::tuple<uint32_t, IpFamily, lb::SourceMode>> {
+ protected:
+    uint32_t workers = std::get<0>(GetParam());
+    Ends ends = std::get<1>(GetParam()) == IpFamily::V4 ? ends4() : ends6();
+    lb::SourceMode source = std::get<2>(GetParam());
+    bool translated = source == lb::SourceMode::Translate;
+    VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
+
+    [[nodiscard]] PacketBuilder from_endpoint() const {
+        return with_df(translated ? ends.from_backend(11) : ends.from_backend_to_client(11));
+    }
+    [[nodiscard]] PacketBuilder from_client() const { return with_df(ends.from_client()); }
+    [[nodiscard]] PacketBuilder with_df(PacketBuilder builder) const {
+        return ends.family == IpFamily::V4 ? builder.dont_fragment() : builder;
+    }
+    // What the gateway makes up itself.
+    [[nodiscard]] PacketBuilder error(PacketBuilder link, const IpAddr& from, const IpAddr& to) const {
+        return ends.family == IpFamily::V4
+                   ? link.ipv4(from.to_string(), to.to_string()).id(0).dont_fragment().ttl(64).tos(0xc0).icmp(3, 4, kNarrow)
+                   : link.ipv6(from.to_string(), to.to_string()).hop_limit(64).tos(0xc0).icmp(2, 0, kNarrow);
+    }
+    // Client port 40000 and the endpoint have shaken hands.
+    void open(VirtualGateway& through) const {
+        const Outcome syn = through.send(from_client().tcp(40000, 80, "S").build());
+        ASSERT_EQ(syn.verdict, Verdict::Transmit);
+        const auto answer = from_endpoint().tcp(9376, source_port_of(syn.frame), "SA").build();
+        ASSERT_EQ(through.send(answer, kCluster).egress, kUp);
+    }
+    void serve(Protocol protocol) { gateway.publish({service_on_both(protocol, 80, 9376, source)}); }
+};
+
+TEST_P(PathMtu, AClientIsToldByTheVipWhatFitsTowardsTheEndpoint_ICMP003_ICMP004) {
+    serve(Protocol::Tcp);
+    gateway.set_mtu(kCluster, kNarrow);
+    open(gateway);
+    for (uint8_t queue = 0; queue < workers; ++queue) {
+        const auto segment = [&](size_t ip_bytes) {
+            return from_client().tcp(40000, 80, "A").seq(8).ack(91).payload(payload_for(ends, Protocol::Tcp, ip_bytes)).build();
+        };
+        EXPECT_EQ(gateway.send(segment(kNarrow), kUp, {queue}).egress, kCluster) << "fits exactly";
+        const Outcome told = gateway.send(segment(kNarrow + 1), kUp, {queue});
+        ASSERT_EQ(told.verdict, Verdict::Transmit);
+        EXPECT_EQ(told.egress, kUp);
+        EXPECT_TRUE(same_frame(
+            told.frame, error(Ends::to_uplink(), ends.vip, ends.client).payload(quote_of(segment(kNarrow + 1), ends.family)).build()));
+    }
+    EXPECT_EQ(gateway.count(stats::Counter::IcmpErrorsSent), workers);
+}
+
+// Whom the endpoint talks to is the gateway, where the source is translated. Where it is kept that is the client, in whose name the gateway
+// must not speak: it is a router on the way, and says so by its own address.
+TEST_P(PathMtu, AnEndpointIsToldWhatFitsTowardsTheClient_ICMP003_ICMP004) {
+    serve(Protocol::Udp);
+    gateway.set_mtu(kUp, kNarrow);
+    const Outcome first = gateway.send(from_client().udp(5000, 80).payload("query").build());
+    ASSERT_EQ(first.verdict, Verdict::Transmit);
+    const uint16_t port = source_port_of(first.frame);
+    for (uint8_t queue = 0; queue < workers; ++queue) {
+        const auto answer = from_endpoint().udp(9376, port).payload(payload_for(ends, Protocol::Udp, 1500)).build();
+        const Outcome told = gateway.send(answer, kCluster, {queue});
+        ASSERT_EQ(told.verdict, Verdict::Transmit);
+        EXPECT_EQ(told.egress, kCluster);
+        EXPECT_TRUE(same_frame(
+            told.frame,
+            error(Ends::to_cluster(11), ends.snat, backend_address(11, ends.family)).payload(quote_of(answer, ends.family)).build()));
+    }
+}
+
+// UDP over IPv6 and TCP with DF are covered above; a first datagram opens its flow all the same, so that the smaller one that follows meets
+// the same endpoint.
+TEST_P(PathMtu, TheFirstPacketOfAFlowIsAnsweredToo_ICMP004) {
+    serve(Protocol::Udp);
+    gateway.set_mtu(kCluster, kNarrow);
+    const auto first = from_client().udp(5000, 80).payload(payload_for(ends, Protocol::Udp, 1500)).build();
+    const Outcome told = gateway.send(first);
+    EXPECT_TRUE(same_frame(told.frame, error(Ends::to_uplink(), ends.vip, ends.client).payload(quote_of(first, ends.family)).build()));
+    EXPECT_EQ(gateway.connections(), 1u);
+    EXPECT_EQ(gateway.send(from_client().udp(5000, 80).payload("less").build()).egress, kCluster);
+    EXPECT_EQ(gateway.connections(), 1u);
+}
+
+TEST_P(PathMtu, WithoutDfAnIpv4PacketLeavesInFragments_ICMP004) {
+    if (ends.family == IpFamily::V6) {
+        return;  // routers do not cut IPv6 packets (RFC 8200, 5)
+    }
+    serve(Protocol::Udp);
+    gateway.set_mtu(kCluster, kNarrow);
+    gateway.set_mtu(kUp, 1000);
+    const std::vector<uint8_t> payload = payload_for(ends, Protocol::Udp, 1500);
+    const Outcome out = gateway.send(ends.from_client().id(77).udp(5000, 80).payload(payload).build());
+    ASSERT_EQ(out.verdict, Verdict::Split);
+    EXPECT_EQ(out.egress, kCluster);
+    ASSERT_EQ(out.fragments.size(), 2u);
+    const uint16_t port = source_port_of(out.frame);
+    const auto towards = translated ? ends.to_backend(11) : ends.to_backend_from_client(11);
+    // Built whole, so that the UDP checksum counts all of it, and cut by hand: 1,376 of 1,480 bytes fit.
+    const auto whole = PacketBuilder(towards).id(77).udp(port, 9376).payload(payload).build();
+    const auto piece = [&](size_t from, size_t to) {
+        const auto l4 = whole.begin() + kEthernetBytes + 20;
+        return std::vector<uint8_t>(l4 + static_cast<std::ptrdiff_t>(from), l4 + static_cast<std::ptrdiff_t>(to));
+    };
+    EXPECT_TRUE(
+        same_frame(out.fragments[0], PacketBuilder(towards).id(77).more_fragments().ip_protocol(17).payload(piece(0, 1376)).build()));
+    EXPECT_TRUE(same_frame(out.fragments[1],
+                           PacketBuilder(towards).id(77).fragment_offset(172).ip_protocol(17).payload(piece(1376, 1480)).build()));
+
+    const auto back = (translated ? ends.from_backend(11) : ends.from_backend_to_client(11)).udp(9376, port).payload(payload).build();
+    const Outcome home = gateway.send(back, kCluster, {static_cast<uint8_t>(workers - 1)});
+    ASSERT_EQ(home.verdict, Verdict::Split);
+    EXPECT_EQ(home.egress, kUp);
+    EXPECT_EQ(home.fragments.size(), 2u);
+    EXPECT_EQ(gateway.count(stats::Counter::IcmpErrorsSent), 0u);
+}
+
+TEST_P(PathMtu, AnswersAreFewAndNeverToGroups_ICMP004_REJ003) {
+    VirtualGateway limited(VirtualGateway::Options{.workers = workers, .rejects_per_second = 10, .rejects_burst = 5});
+    limited.publish({service_on_both(Protocol::Tcp, 80, 9376, source)});
+    limited.set_mtu(kCluster, 1280);
+    const auto segment = from_client().tcp(40000, 80, "A").payload(payload_for(ends, Protocol::Tcp, 1281));
+    open(limited);
+    const Outcome group = limited.send(PacketBuilder(segment).from_mac("03:00:00:00:00:01").build());
+    EXPECT_EQ(group.verdict, Verdict::Drop);
+    EXPECT_EQ(group.reason, DropReason::PacketTooBig);
+    unsigned told = 0;
+    for (unsigned n = 0; n < 50; ++n) {
+        const Outcome outcome = limited.send(segment.build());
+        told += outcome.verdict == Verdict::Transmit ? 1 : 0;
+        if (outcome.verdict == Verdict::Drop) {
+            EXPECT_EQ(outcome.reason, DropReason::RejectLimited);
+        }
+    }
+    EXPECT_EQ(told, 5u) << "one flow, so one worker";
+    limited.advance_seconds(1);
+    EXPECT_EQ(limited.send(segment.build()).verdict, Verdict::Transmit);
+    const Outcome damaged = limited.send(PacketBuilder(segment).l4_checksum(0x4242).build());
+    EXPECT_EQ(damaged.verdict, Verdict::Drop);
+    EXPECT_EQ(damaged.reason, DropReason::BadL4Checksum);
+}
+
+// The host as client: what comes back must not have an address of its own for a source, or Linux drops it.
+TEST_P(PathMtu, TheHostIsToldThroughItsTwin_ICMP004) {
+    if (!translated) {
+        return;  // the host's source is always translated
+    }
+    serve(Protocol::Udp);
+    gateway.set_mtu(kCluster, kNarrow);
+    const IpAddr host = ends.family == IpFamily::V4 ? kUpAddress : kUpAddress6;
+    const auto sent = with_df(ends.ip(eth().from_mac(kUpMac.to_string()).to_mac(kClientMac.to_string()), host, ends.vip, 64))
+                          .udp(5000, 80)
+                          .payload(payload_for(ends, Protocol::Udp, 1500))
+                          .build();
+    const Outcome told = gateway.send_from_host(sent, kUp);
+    ASSERT_EQ(told.verdict, Verdict::Punt);
+    packet::Parsed parsed;
+    ASSERT_TRUE(packet::parse(told.frame, parsed).has_value());
+    EXPECT_EQ(parsed.key.source, ends.vip);
+    EXPECT_EQ(parsed.key.destination, host);
+    const auto icmp_at = told.frame.begin() + parsed.l4_offset;
+    EXPECT_EQ(std::vector<uint8_t>(icmp_at + 8, told.frame.end()), quote_of(sent, ends.family));
+}
+
+TEST_P(PathMtu, ASynOffersNoMoreThanItsPortsTake) {
+    config::PacketPolicy policy;
+    policy.lowers_mss = true;
+    policy.mss_max[kCluster.value] = 1300;
+    gateway.set_packet_policy(policy);
+    serve(Protocol::Tcp);
+    const auto mss = [](uint16_t bytes) {
+        return std::vector<uint8_t>{2, 4, static_cast<uint8_t>(bytes >> 8), static_cast<uint8_t>(bytes), 4, 2, 1, 1};
+    };
+    const auto last = static_cast<uint8_t>(workers - 1);
+    const Outcome syn = gateway.send(from_client().tcp(40000, 80, "S").seq(7).tcp_options(mss(1460)).build(), kUp, {last});
+    ASSERT_EQ(syn.verdict, Verdict::Transmit);
+    const uint16_t port = source_port_of(syn.frame);
+    const auto to_endpoint = with_df(translated ? ends.to_backend(11) : ends.to_backend_from_client(11));
+    EXPECT_TRUE(same_frame(syn.frame, PacketBuilder(to_endpoint).tcp(port, 9376, "S").seq(7).tcp_options(mss(1300)).build()));
+    const Outcome again = gateway.send(from_client().tcp(40000, 80, "S").seq(7).tcp_options(mss(1460)).build());
+    EXPECT_TRUE(same_frame(again.frame, syn.frame)) << "the same SYN once more, now a packet of a known flow";
+    // What the endpoint offers came by the narrow port, and what is sent for it leaves there.
+    const Outcome answer =
+        gateway.send(from_endpoint().tcp(9376, port, "SA").seq(90).ack(8).tcp_options(mss(8960)).build(), kCluster, {last});
+    EXPECT_TRUE(same_frame(answer.frame, with_df(ends.to_client()).tcp(80, 40000, "SA").seq(90).ack(8).tcp_options(mss(1300)).build()));
+    // Not a SYN: an option there is nobody's business.
+    const Outcome data = gateway.send(from_client().tcp(40000, 80, "A").seq(8).ack(91).tcp_options(mss(1460)).build());
+    EXPECT_TRUE(same_frame(data.frame, PacketBuilder(to_endpoint).tcp(port, 9376, "A").seq(8).ack(91).tcp_options(mss(1460)).build()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PathMtu,
+                         testing::Combine(testing::Values(1, 2, 4), testing::Values(IpFamily::V4, IpFamily::V6),
+                                          testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
+
+}  // namespace
+}  // namespace penstock::test
