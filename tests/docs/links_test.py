@@ -1,5 +1,6 @@
-"""Each line of docs/semantics.md names the test that shows it, as a link to its file with the test's name: [Name](../tests/path). This is the test
-that the file is there and has that name, that nothing on the page stands without a link, and that all other relative links lead somewhere.
+"""Each line of docs/semantics.md and docs/rfc.md names the test that shows it, as a link to its file with the test's name: [Name](../tests/path). This
+is the test that the file is there and has that name, that nothing on these pages stands without a link, and that all other relative links lead
+somewhere.
 
 links_test.py ROOT
 """
@@ -7,6 +8,7 @@ import os
 import re
 import sys
 
+PAGES = ("docs/semantics.md", "docs/rfc.md")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -21,25 +23,25 @@ def broken_links(root):
                             yield f"{page}: [{text}] leads to {target}, which is not there"
 
 
-def unproven(root):
-    with open(os.path.join(root, "docs/semantics.md")) as file:
+def unproven(root, page):
+    with open(os.path.join(root, page)) as file:
         for number, line in enumerate(file, 1):
-            if not line.startswith("| ") or line.startswith(("| What", "| ---")):
+            if not line.startswith("| ") or line.startswith(("| What", "| Section", "| ---")):
                 continue
             links = [(text, target) for text, target in LINK.findall(line) if target.startswith("../tests/")]
             if not links:
-                yield f"docs/semantics.md:{number}: no test shows this"
+                yield f"{page}:{number}: no test shows this"
             for text, target in links:
                 path = os.path.normpath(os.path.join(root, "docs", target))
                 if os.path.isfile(path):
                     with open(path) as test:
                         if not re.search(rf"\b{re.escape(text.strip('`'))}\b", test.read()):
-                            yield f"docs/semantics.md:{number}: {target} has no test {text}"
+                            yield f"{page}:{number}: {target} has no test {text}"
 
 
 def main(root):
-    faults = [*broken_links(root), *unproven(root)]
-    print("\n".join(faults) or "every line of docs/semantics.md has its test, and every link leads somewhere")
+    faults = [*broken_links(root), *(fault for page in PAGES for fault in unproven(root, page))]
+    print("\n".join(faults) or f"every line of {' and '.join(PAGES)} has its test, and every link leads somewhere")
     return 1 if faults else 0
 
 
