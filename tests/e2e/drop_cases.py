@@ -17,6 +17,10 @@ def drops(lab):
     return {row["reason"]: int(row["packets"]) for row in lab.gateway.json("stats")["drops"]}
 
 
+def counter(lab, name):
+    return next(int(row["value"]) for row in lab.gateway.json("stats")["counters"] if row["name"] == name)
+
+
 def expect_one_drop(lab, reason, send, packets=1, patience_s=5.0):
     """After `send` this reason, and no other, has moved by so many packets."""
     before = drops(lab)
@@ -42,8 +46,8 @@ def raw_frame(lab, ip_packet):
             wire.send(bytes.fromhex(gateway_mac.replace(":", "")) + b"\x02\0\0\0\0\x07" + b"\x08\x00" + ip_packet)
 
 
-def ip_header(total_length, protocol=17, source=net.CLIENT, destination=VIP):
-    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, total_length, 1, 0, 64, protocol, 0, socket.inet_aton(source),
+def ip_header(total_length, protocol=17, source=net.CLIENT, destination=VIP, ttl=64):
+    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, total_length, 1, 0, ttl, protocol, 0, socket.inet_aton(source),
                          socket.inet_aton(destination))
     total = sum(struct.unpack("!10H", header))
     while total >> 16:
@@ -59,9 +63,15 @@ def an_undeclared_port_of_a_vip_is_silence(lab):
 
 
 @case()
-def a_ttl_that_runs_out_is_named(lab):
+def a_ttl_that_runs_out_is_told_or_named_ICMP006(lab):
     lab.start(*udp_service())
-    expect_one_drop(lab, "ttl_expired", lambda: udp_datagram(lab, VIP, 5353, ttl=1))
+    expect_one_drop(lab, "vip_port_closed", lambda: udp_datagram(lab, VIP, 5354))  # the client knows the gateway by now
+    udp_datagram(lab, VIP, 5353, ttl=1)
+    until("time exceeded is sent", lambda: counter(lab, "icmp_errors_sent") == 1)
+    # Nobody may be answered at the broadcast address of a subnet.
+    datagram = ip_header(28, source="10.80.1.255", ttl=1) + struct.pack("!HHHH", 5000, 5353, 8, 0)
+    expect_one_drop(lab, "ttl_expired", lambda: raw_frame(lab, datagram))
+    equal(counter(lab, "icmp_errors_sent"), 1, "ICMP errors sent")
 
 
 @case(driver=("af_xdp",))
