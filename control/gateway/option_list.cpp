@@ -117,6 +117,7 @@ std::vector<po::options_description> settings() {
         ("snat-ports", text("FIRST-LAST")->default_value("1024-65535"), "source ports of translated flows");
 
     groups.emplace_back("Packets", kColumns, kColumns / 2).add_options()
+        ("vip-icmp-echo", text("HOW")->default_value("reply"), "reply or drop: what a ping to a LoadBalancer or external IP gets")
         ("sctp-reject", text("HOW")->default_value("icmp"), "icmp or abort: what an SCTP INIT gets where TCP would get a RST");
 
     groups.emplace_back("Logging", kColumns, kColumns / 2).add_options()

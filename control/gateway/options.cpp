@@ -309,6 +309,11 @@ class Reader {
     }
 
     Status read_packets() {
+        const std::string echo = text("vip-icmp-echo");
+        if (echo != "reply" && echo != "drop") {
+            return refuse("vip-icmp-echo", "\"" + echo + "\" is neither reply nor drop");
+        }
+        options_.packets.answers_vip_echo = echo == "reply";
         const std::string sctp = text("sctp-reject");
         if (sctp != "icmp" && sctp != "abort") {
             return refuse("sctp-reject", "\"" + sctp + "\" is neither icmp nor abort");

@@ -57,9 +57,9 @@ struct ErrorRewrite {
 };
 
 // Rewrites the error in `frame`, with one hop less to live, which the caller has found to be above 1, and all sums that are there: the
-// outer IPv4 header's, the message's, the quoted IPv4 header's, and the quoted TCP or UDP one where it was not cut off. SCTP's covers the
-// whole packet, so the quoted one cannot follow; hosts know an association by its ports and tag. Type, code and everything else, the MTU
-// above all, stay as they came. Sums that were wrong stay wrong.
+// outer IPv4 header's, the message's, the quoted IPv4 header's, and the quoted transport's where it was not cut off: SCTP's moves by the
+// length that the quoted IP header tells, and stays as it is where that tells none (a fragment, extension headers). Type, code and
+// everything else, the MTU above all, stay as they came. Sums that were wrong stay wrong.
 template <WireAddress Address>
 void translate_error(uint8_t* frame, const Parsed& parsed, const Quote& quote, const ErrorRewrite<Address>& rewrite) noexcept;
 extern template void translate_error(uint8_t*, const Parsed&, const Quote&, const ErrorRewrite<Be32>&) noexcept;

@@ -77,6 +77,9 @@ TEST(Options, BlocklistAndRulesAreRead) {
 }
 
 TEST(Options, WhatHappensToPacketsIsRead_REJ004) {
+    EXPECT_TRUE(parse({})->packets.answers_vip_echo);
+    EXPECT_TRUE(parse({"--vip-icmp-echo", "reply"})->packets.answers_vip_echo);
+    EXPECT_FALSE(parse({"--vip-icmp-echo", "drop"})->packets.answers_vip_echo);
     EXPECT_FALSE(parse({})->packets.aborts_sctp);
     EXPECT_FALSE(parse({"--sctp-reject", "icmp"})->packets.aborts_sctp);
     EXPECT_TRUE(parse({"--sctp-reject", "abort"})->packets.aborts_sctp);
@@ -213,6 +216,7 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--blocklist", "list"}, "--blocklist: \"list\" is not the absolute path of a file"},
         {{"--flow-rules", "many"}, "--flow-rules: \"many\" is not in 0-65536"},
         {{"--vip-isolate", "yes"}, "--vip-isolate: \"yes\" is neither on nor off"},
+        {{"--vip-icmp-echo", "off"}, "--vip-icmp-echo: \"off\" is neither reply nor drop"},
         {{"--sctp-reject", "rst"}, "--sctp-reject: \"rst\" is neither icmp nor abort"},
         {{"--vip-mark", "on", "--flow-rules", "0"}, "--vip-mark: means nothing with --flow-rules 0"},
         {{"--mode", "cluster"}, "--mode: \"cluster\" is neither node nor external"},
@@ -307,7 +311,7 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--snat-ports",     "--log-format",       "--log-level",      "--config",      "--version",
                                "--burst",          "--affinity-entries", "--healthz",        "--sync-limit",  "--vip-presence",
                                "--withdraw-empty", "--blocklist",        "--flow-rules",     "--vip-isolate", "--vip-mark",
-                               "--idle",           "--sctp-reject",      "Examples"}) {
+                               "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());

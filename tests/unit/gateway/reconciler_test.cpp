@@ -30,6 +30,7 @@ class Bench {
                       .snat_addresses = {},
                       .snat_ports = {},
                       .host_ephemeral = {},
+                      .packets = {.answers_vip_echo = false},
                       .state_file = std::move(state_file),
                       .now = [this] { return std::chrono::steady_clock::time_point(std::chrono::seconds(clock_s)); }}) {
         initial = reconciler.begin(std::move(last_good), linux_with({"192.0.2.1"}));
@@ -433,6 +434,13 @@ TEST(Reconciler, IdleLimitsAreThoseOfTheServices_ANN03) {
     EXPECT_EQ(limit("192.0.2.80"), 60U);
     ASSERT_TRUE(bench.send(Bench::delta(2, 3, {web()})).get());
     EXPECT_EQ(limit("192.0.2.80"), 0U);
+}
+
+TEST(Reconciler, WhatTheOperatorDecidedOfPacketsReachesTheWorkers_ICMP007) {
+    Bench bench;
+    EXPECT_FALSE(bench.initial->packets.answers_vip_echo);
+    ASSERT_TRUE(bench.send(Bench::full(1, {web()})).get());
+    EXPECT_FALSE(bench.last().packets.answers_vip_echo);
 }
 
 TEST(Reconciler, TheEnvironmentReachesTheWorkers_ETP006_LB021) {
