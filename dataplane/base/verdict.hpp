@@ -33,7 +33,7 @@ enum class Verdict : uint8_t {
     X(BadL4Header, "bad_l4_header", "TCP or UDP header length or SCTP's chunks contradict the packet, or a port is 0")                     \
     X(BadL4Checksum, "bad_l4_checksum", "the transport's checksum is wrong (checked only before an answer is made from the packet)")       \
     X(MartianSource, "martian_source",                                                                                                     \
-      "the source address is loopback, multicast, unspecified, equal to the destination, or one of the gateway's own")                     \
+      "the source address is loopback, a group's, no host's, equal to the destination, or one of the gateway's own")                       \
     X(SourceBlocked, "source_blocked", "the source address is on the blocklist")                                                           \
     X(Fragment, "fragment", "an IP fragment to a Service or a SNAT address, whose datagram belongs to no flow")                            \
     X(BadFragment, "bad_fragment", "a fragment with a length or an offset that no datagram can have")                                      \
@@ -47,6 +47,8 @@ enum class Verdict : uint8_t {
     X(BadExtensionHeader, "bad_extension_header", "an IPv6 extension header is cut off, out of its place, or one of too many")             \
     X(SourceRouted, "source_routed", "an IPv6 routing header of type 0, which is forbidden (RFC 5095)")                                    \
     X(NoUdpChecksum, "no_udp_checksum", "a UDP datagram over IPv6 without a checksum (RFC 8200, 8.1)")                                     \
+    X(FrameTooLong, "frame_too_long", "a frame that came in several buffers and is longer than one")                                       \
+    X(TooManyTags, "too_many_tags", "more than two VLAN tags: priority tags, or any where a blocklist has to look behind them")            \
     /* service and flow */                                                                                                                 \
     X(VipPortClosed, "vip_port_closed", "the address is a Service's, but no Service declares this protocol and port")                      \
     X(SourceNotAllowed, "source_not_allowed", "loadBalancerSourceRanges of the Service do not list this client")                           \
@@ -62,6 +64,7 @@ enum class Verdict : uint8_t {
     X(SctpNoAssociation, "sctp_no_association", "an SCTP packet to a Service that belongs to no association and begins none")              \
     X(SctpWrongTag, "sctp_wrong_tag", "an SCTP packet whose verification tag is not its association's")                                    \
     X(InvalidTcpFlags, "invalid_tcp_flags", "a combination of TCP flags that no stack sends")                                              \
+    X(StrayReply, "stray_reply", "a packet from an endpoint's port that belongs to no flow: it would show the endpoint's own address")     \
     X(ConnectionTableFull, "connection_table_full", "this worker's connection table had no room for a new flow")                           \
     X(SnatPortsExhausted, "snat_ports_exhausted", "every SNAT port towards this endpoint is in use")                                       \
     X(NoSnatAddress, "no_snat_address", "no SNAT address of the endpoint's family is configured")                                          \
