@@ -24,6 +24,8 @@ Worth worth_of(const Entry& entry) noexcept {
             return Worth::OneSided;
         case TcpState::TimeWait:
         case TcpState::Resetting:
+        case TcpState::RstForward:
+        case TcpState::RstReverse:
             return Worth::Finished;
         default:
             return Worth::Keep;
@@ -42,6 +44,8 @@ Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept : rate_(rate), c
     set(TcpState::TimeWait, timeouts.tcp_closing_s);
     set(TcpState::Closed, timeouts.tcp_closed_s);
     set(TcpState::Resetting, timeouts.tcp_closed_s);
+    set(TcpState::RstForward, timeouts.tcp_closing_s);
+    set(TcpState::RstReverse, timeouts.tcp_closing_s);
     udp_ = {units_of(timeouts.udp_one_way_s), units_of(timeouts.udp_two_way_s)};
     const auto set_sctp = [&](SctpState state, uint32_t seconds) { sctp_[static_cast<size_t>(state)] = units_of(seconds); };
     set_sctp(SctpState::CookieWait, timeouts.sctp_half_open_s);

@@ -18,8 +18,9 @@ struct Timeouts {
     uint32_t tcp_half_open_s = 60;
     uint32_t tcp_established_s = 86'400;
     uint32_t tcp_closing_s = 120;
-    // After a RST: long enough for stray segments of both sides to be translated rather than answered, and no more. As long lives what an
-    // order resets: two sweeps, of which each probes again.
+    // After a RST in the handshake, or one from each side: long enough for stray segments of both sides to be translated rather than
+    // answered, and no more. As long lives what an order resets: two sweeps, of which each probes again. After any other RST it is
+    // tcp_closing_s: the RST may be forged, and the side that it names may be silent for a while before it shows that it lives.
     uint32_t tcp_closed_s = 10;
     uint32_t udp_one_way_s = 30;
     uint32_t udp_two_way_s = 120;
@@ -137,9 +138,10 @@ class Aging {
     }
 
     // For a full table: among the next `budget_units` units the half-open or one-way connection that opened first, or none. By opening
-    // time, because retransmitted SYNs must not keep a flood alive. Where there is none, the connection that both sides have closed and
-    // that was seen longest ago: two minutes of TIME-WAIT must not bound the rate of short connections. Never another one that both sides
-    // have taken part in; nor one that a RST has closed, because the RST may be forged. `family` is that of the connection that wants room:
+    // time, because retransmitted SYNs must not keep a flood alive. Where there is none, the connection that both sides have closed, or a
+    // RST has, and that was seen longest ago: two minutes of TIME-WAIT must not bound the rate of short connections, and who can write
+    // RSTs in a client's name, SYN, ACK and all, must not fill the table with what lives for them. Never another one that both sides
+    // have taken part in. `family` is that of the connection that wants room:
     // IPv6 needs a pair, so all that lives in the pair must be of this kind. The caller gives back what they hold and erases them.
     [[nodiscard]] Victims find_victims(const Table& table, IpFamily family, uint32_t budget_units) noexcept;
 

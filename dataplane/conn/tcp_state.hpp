@@ -1,6 +1,9 @@
 // TCP as a middlebox sees it: transitions as a table [state][direction][flag class], after Linux's nf_conntrack_proto_tcp, reduced to what
-// decides a timeout. Sequence windows are not tracked: a forged RST therefore only shortens the idle limit, and traffic that goes on keeps
-// the connection (Closed passes packets).
+// decides a timeout.
+//
+// Sequence windows are not tracked, so a RST that passes may be one that its receiver will not take: forged, or of an earlier connection on
+// the tuple. A stack that has reset a connection sends nothing but RSTs on it. So a segment from the RST's own side shows that the
+// connection lives, and brings it back, count and idle limit; what the other side still had under way shows nothing (docs/adr/0028).
 #pragma once
 
 #include <array>
@@ -15,6 +18,7 @@ enum class TcpAction : uint8_t {
     Pass,     // translate and forward; the state is `next`
     Offer,    // the same for a segment with SYN, which offers a segment size (pipeline/offered_mss.hpp)
     End,      // the same, and with this packet the connection is no longer open (SCHED-003)
+    Revive,   // the same, and with this packet it is open again
     Reset,    // answer with RSTs to both sides instead of forwarding
     Reopen,   // a new connection on an old tuple: drop the old entry and treat the packet as the first of a new one
     Invalid,  // drop (InvalidTcpFlags): no stack sends these flags, or none sends them in this state
@@ -49,7 +53,7 @@ inline constexpr uint8_t kTcpFlagClasses = 6;
 }
 
 // Half-open or established: what schedulers that count open flows count. The table passes from such a state to the others by End alone, and
-// never back.
+// back by Revive alone.
 [[nodiscard]] constexpr bool is_open(TcpState state) noexcept {
     return state < TcpState::TimeWait;
 }
@@ -64,6 +68,9 @@ consteval TcpStep to(TcpState next) {
 }
 consteval TcpStep end(TcpState next) {
     return {next, TcpAction::End};
+}
+consteval TcpStep revive(TcpState next) {
+    return {next, TcpAction::Revive};
 }
 consteval TcpStep reset(TcpState state) {
     return {state, TcpAction::Reset};
@@ -89,38 +96,46 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_offers(std::array<std:
     return transitions;
 }
 using enum TcpState;
-// A SYN in Established or half-closed is passed and changes nothing: the backend answers with a challenge ACK (RFC 5961, 4) and, where the
-// client has really forgotten the connection, its RST closes ours.
+// A SYN in Established or half-closed, and behind a RST, is passed and changes nothing: a backend that has the connection answers with a
+// challenge ACK (RFC 5961, 4); where the client has really forgotten it, the client's RST clears it for the next SYN. One that has not
+// answers with SYN+ACK. So two forged packets, a RST and a SYN, cannot exchange a connection that lives for a new one.
 inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_offers({{
     // clang-format off
-    //  SYN                  SYN+ACK               ACK                   FIN                   RST         none or contradictory
+    //  SYN                  SYN+ACK               ACK                   FIN                   RST             none or contradictory
     // SynSent. A lone ACK from the backend is its challenge ACK from an earlier connection on this tuple (RFC 5961, 4); the client answers
     // with a RST, which ends that connection, and sends its SYN again (Linux since 2020 within two ticks). That SYN must leave by the same
     // SNAT port, which is clear now; a fresh one may be in TIME-WAIT too, and then the client waits for its retransmission timer.
-    {{{to(SynSent),          invalid(SynSent),     invalid(SynSent),     invalid(SynSent),    to(SynSent), invalid(SynSent)},
-      {to(SynReceived),      to(SynReceived),      to(SynSent),          invalid(SynSent),    end(Closed), invalid(SynSent)}}},
+    {{{to(SynSent),          invalid(SynSent),     invalid(SynSent),     invalid(SynSent),     to(SynSent),     invalid(SynSent)},
+      {to(SynReceived),      to(SynReceived),      to(SynSent),          invalid(SynSent),     end(Closed),     invalid(SynSent)}}},
     // SynReceived. SYN+ACK from the client: simultaneous open (RFC 9293, 3.5).
-    {{{to(SynReceived),      to(SynReceived),      to(Established),      to(FinForward),      end(Closed), invalid(SynReceived)},
-      {to(SynReceived),      to(SynReceived),      to(SynReceived),      to(FinReverse),      end(Closed), invalid(SynReceived)}}},
+    {{{to(SynReceived),      to(SynReceived),      to(Established),      to(FinForward),       end(Closed),     invalid(SynReceived)},
+      {to(SynReceived),      to(SynReceived),      to(SynReceived),      to(FinReverse),       end(Closed),     invalid(SynReceived)}}},
     // Established. SYN+ACK from the backend again: the client's ACK was lost behind us.
-    {{{to(Established),      invalid(Established), to(Established),      to(FinForward),      end(Closed), invalid(Established)},
-      {invalid(Established), to(Established),      to(Established),      to(FinReverse),      end(Closed), invalid(Established)}}},
+    {{{to(Established),      invalid(Established), to(Established),      to(FinForward),       end(RstForward), invalid(Established)},
+      {invalid(Established), to(Established),      to(Established),      to(FinReverse),       end(RstReverse), invalid(Established)}}},
     // FinForward
-    {{{to(FinForward),       invalid(FinForward),  to(FinForward),       to(FinForward),      end(Closed), invalid(FinForward)},
-      {invalid(FinForward),  to(FinForward),       to(FinForward),      end(TimeWait),        end(Closed), invalid(FinForward)}}},
+    {{{to(FinForward),       invalid(FinForward),  to(FinForward),       to(FinForward),       end(RstForward), invalid(FinForward)},
+      {invalid(FinForward),  to(FinForward),       to(FinForward),       end(TimeWait),        end(RstReverse), invalid(FinForward)}}},
     // FinReverse
-    {{{to(FinReverse),       invalid(FinReverse),  to(FinReverse),      end(TimeWait),        end(Closed), invalid(FinReverse)},
-      {invalid(FinReverse),  to(FinReverse),       to(FinReverse),       to(FinReverse),      end(Closed), invalid(FinReverse)}}},
-    // TimeWait. A client may reuse its port at once (RFC 9293, 3.6.1); a fresh SNAT port keeps it clear of the backend's TIME-WAIT.
-    {{{reopen(TimeWait),     invalid(TimeWait),    to(TimeWait),         to(TimeWait),         to(Closed), invalid(TimeWait)},
-      {invalid(TimeWait),    to(TimeWait),         to(TimeWait),         to(TimeWait),         to(Closed), invalid(TimeWait)}}},
-    // Closed
-    {{{reopen(Closed),       invalid(Closed),      to(Closed),           to(Closed),           to(Closed), invalid(Closed)},
-      {invalid(Closed),      to(Closed),           to(Closed),           to(Closed),           to(Closed), invalid(Closed)}}},
+    {{{to(FinReverse),       invalid(FinReverse),  to(FinReverse),       end(TimeWait),        end(RstForward), invalid(FinReverse)},
+      {invalid(FinReverse),  to(FinReverse),       to(FinReverse),       to(FinReverse),       end(RstReverse), invalid(FinReverse)}}},
+    // TimeWait. A client may reuse its port at once (RFC 9293, 3.6.1); a fresh SNAT port keeps it clear of the backend's TIME-WAIT. That
+    // state is not for a RST to end (RFC 1337), and no more is the rest of the port here.
+    {{{reopen(TimeWait),     invalid(TimeWait),    to(TimeWait),         to(TimeWait),         to(TimeWait),    invalid(TimeWait)},
+      {invalid(TimeWait),    to(TimeWait),         to(TimeWait),         to(TimeWait),         to(TimeWait),    invalid(TimeWait)}}},
+    // Closed. What follows a RST that was forged into a handshake passes, within the shorter limit of this state.
+    {{{reopen(Closed),       invalid(Closed),      to(Closed),           to(Closed),           to(Closed),      invalid(Closed)},
+      {invalid(Closed),      to(Closed),           to(Closed),           to(Closed),           to(Closed),      invalid(Closed)}}},
     // Resetting. A SYN is of a client that has forgotten the connection, or never got the backend's SYN+ACK: a new one. A RST goes to the
     // other side, where it ends what there is to end, or is not accepted.
-    {{{reopen(Resetting),    invalid(Resetting),   reset(Resetting),     reset(Resetting),  to(Resetting), invalid(Resetting)},
-      {invalid(Resetting),   reset(Resetting),     reset(Resetting),     reset(Resetting),  to(Resetting), invalid(Resetting)}}},
+    {{{reopen(Resetting),    invalid(Resetting),   reset(Resetting),     reset(Resetting),     to(Resetting),   invalid(Resetting)},
+      {invalid(Resetting),   reset(Resetting),     reset(Resetting),     reset(Resetting),     to(Resetting),   invalid(Resetting)}}},
+    // RstForward. A RST of the backend's says that it has nothing either: it answers a SYN that it refuses, or data behind a true RST.
+    {{{to(RstForward),       invalid(RstForward),  revive(Established),  revive(FinForward),   to(RstForward),  invalid(RstForward)},
+      {invalid(RstForward),  revive(SynReceived),  to(RstForward),       to(RstForward),       to(Closed),      invalid(RstForward)}}},
+    // RstReverse. The backend's second RST answers what the client still sends: now its SYN may go elsewhere.
+    {{{to(RstReverse),       invalid(RstReverse),  to(RstReverse),       to(RstReverse),       to(Closed),      invalid(RstReverse)},
+      {invalid(RstReverse),  revive(SynReceived),  revive(Established),  revive(FinReverse),   to(Closed),      invalid(RstReverse)}}},
     // clang-format on
 }});
 }  // namespace detail
@@ -130,13 +145,14 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
 }
 
 namespace detail {
-// Whoever subtracts at End and at the removal of what is still open subtracts once.
-consteval bool end_is_where_open_ends() {
+// Whoever subtracts at End and at the removal of what is still open, and adds at Revive, subtracts as often as was added.
+consteval bool counts_balance() {
     for (size_t state = 0; state < kTcpStates; ++state) {
+        const bool was_open = is_open(static_cast<TcpState>(state));
         for (const Row& row : kTransitions[state]) {
             for (const TcpStep& cell : row) {
-                const bool leaves = is_open(static_cast<TcpState>(state)) && !is_open(cell.next);
-                if (leaves != (cell.action == TcpAction::End) || (!is_open(static_cast<TcpState>(state)) && is_open(cell.next))) {
+                const bool ends = was_open && !is_open(cell.next), begins = !was_open && is_open(cell.next);
+                if (ends != (cell.action == TcpAction::End) || begins != (cell.action == TcpAction::Revive)) {
                     return false;
                 }
             }
@@ -144,7 +160,7 @@ consteval bool end_is_where_open_ends() {
     }
     return true;
 }
-static_assert(end_is_where_open_ends());
+static_assert(counts_balance());
 }  // namespace detail
 
 // What has no TCP flags is refused in every state. That is how a packet of an association, whose entries share the look-up by state, leaves

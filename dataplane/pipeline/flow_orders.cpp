@@ -47,6 +47,8 @@ Ending ending_of(const conn::Entry& entry) noexcept {
         case TcpState::FinForward:
         case TcpState::FinReverse:
         case TcpState::Closed:
+        case TcpState::RstForward:
+        case TcpState::RstReverse:
             return Ending::Reset;
     }
     return Ending::None;

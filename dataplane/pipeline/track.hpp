@@ -35,10 +35,14 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
                 burst.drop(i, DropReason::InvalidTcpFlags);
                 return Tracked::IsSettled;
             }
-            if (step.action == conn::TcpAction::Offer) {
+            if (burst.parsed[i].tcp_flags.has(packet::TcpFlags::kSyn)) {
                 lower_offered_mss(ctx, burst, i);
-            } else {
-                ctx.counters.backends[connection.backend.value].open.subtract(1);  // End
+            }
+            auto& open = ctx.counters.backends[connection.backend.value].open;
+            if (step.action == conn::TcpAction::End) {
+                open.subtract(1);
+            } else if (step.action == conn::TcpAction::Revive) {
+                open.add(1);
             }
         }
         ctx.connections.set_state(found.index, step.next, ctx.now_coarse);

@@ -84,7 +84,9 @@ TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
         {"client's FIN", Protocol::Tcp, tcp(TcpState::FinForward), 120},
         {"backend's FIN", Protocol::Tcp, tcp(TcpState::FinReverse), 120},
         {"both FINs", Protocol::Tcp, tcp(TcpState::TimeWait), 120},
-        {"after a RST", Protocol::Tcp, tcp(TcpState::Closed), 10},
+        {"refused", Protocol::Tcp, tcp(TcpState::Closed), 10},
+        {"after a RST of the client", Protocol::Tcp, tcp(TcpState::RstForward), 120},
+        {"after a RST of the backend", Protocol::Tcp, tcp(TcpState::RstReverse), 120},
         {"under reset", Protocol::Tcp, tcp(TcpState::Resetting), 10},
         {"UDP one way", Protocol::Udp, datagram(DatagramState::OneWay), 30},
         {"UDP two ways", Protocol::Udp, datagram(DatagramState::TwoWay), 120},
@@ -148,7 +150,9 @@ TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
         {"client's FIN", Protocol::Tcp, tcp(TcpState::FinForward), false, 120},
         {"backend's FIN", Protocol::Tcp, tcp(TcpState::FinReverse), false, 120},
         {"both FINs", Protocol::Tcp, tcp(TcpState::TimeWait), false, 120},
-        {"after a RST", Protocol::Tcp, tcp(TcpState::Closed), false, 10},
+        {"refused", Protocol::Tcp, tcp(TcpState::Closed), false, 10},
+        {"after a RST of the client", Protocol::Tcp, tcp(TcpState::RstForward), false, 120},
+        {"after a RST of the backend", Protocol::Tcp, tcp(TcpState::RstReverse), false, 120},
         {"under reset", Protocol::Tcp, tcp(TcpState::Resetting), false, 10},
         {"UDP one way", Protocol::Udp, datagram(DatagramState::OneWay), false, 30},
         {"UDP two ways", Protocol::Udp, datagram(DatagramState::TwoWay), true, 120},
@@ -219,6 +223,19 @@ TEST_F(AgingTest, WithoutAOneSidedConnectionALongFinishedOneIsTheVictim) {
     EXPECT_EQ(only_victim(64), finished);
     const ConnectionIndex half_open = open(4, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynSent), at_second(40));
     EXPECT_EQ(only_victim(64), half_open);
+}
+
+// Whoever writes a client's RSTs writes its SYNs and ACKs as well: what they leave behind must not outlive a full table.
+TEST_F(AgingTest, AfterARstAConnectionIsAVictimLikeAFinishedOne) {
+    for (const TcpState state : {TcpState::RstForward, TcpState::RstReverse}) {
+        open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
+        open(2, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(30));
+        const ConnectionIndex reset = open(3, Protocol::Tcp, static_cast<uint8_t>(state), at_second(20));
+        EXPECT_EQ(only_victim(64), reset);
+        table.touch(reset, kClock.at(at_second(40)));
+        EXPECT_NE(only_victim(64), reset) << "it may be alive";
+        table.erase(reset);
+    }
 }
 
 TEST_F(AgingTest, TheSearchForAVictimIsBoundedAndGoesOn) {

@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <utility>
 #include <vector>
+
+#include "tests/support/prng.hpp"
+#include "tests/support/seed.hpp"
 
 namespace penstock::conn {
 namespace {
@@ -60,12 +65,55 @@ TEST(TcpState, FollowsConversations_NAT008) {
          {{R, kSyn, SynReceived}, {F, kSynAck, SynReceived}, {R, kSynAck, SynReceived}, {F, kAck, Established}}},
         {"the port is closed", SynSent, {{R, kRstAck, Closed, End}, {F, kSyn, Closed, Reopen}}},
         {"the client gives up", SynReceived, {{F, kRst, Closed, End}, {R, kSynAck, Closed}}},
-        {"a forged RST does not stop the segments behind it", Established, {{F, kRst, Closed, End}, {R, kData, Closed}, {F, kAck, Closed}}},
+        {"a RST in the client's name: only the client shows that it was not its own",
+         Established,
+         {{F, kRst, RstForward, End}, {R, kData, RstForward}, {F, kAck, Established, Revive}, {R, kData, Established}}},
+        {"a RST in the backend's name",
+         Established,
+         {{R, kRst, RstReverse, End}, {F, kData, RstReverse}, {R, kAck, Established, Revive}, {F, kData, Established}}},
+        {"many RSTs in the client's name end the connection once",
+         Established,
+         {{F, kRst, RstForward, End},
+          {F, kRst, RstForward},
+          {F, kRst, RstForward},
+          {F, kFin, FinForward, Revive},
+          {R, kFin, TimeWait, End}}},
+        {"the backend closes behind a RST in its name",
+         Established,
+         {{R, kRst, RstReverse, End}, {R, kFin, FinReverse, Revive}, {F, kFin, TimeWait, End}}},
+        {"a true RST of the client: what the backend has under way is passed, no more",
+         FinReverse,
+         {{F, kRst, RstForward, End}, {R, kFin, RstForward}, {R, kAck, RstForward}, {R, kRst, Closed}, {F, kSyn, Closed, Reopen}}},
+        {"a true RST of the backend: what the client has under way is answered by the next one",
+         Established,
+         {{R, kRst, RstReverse, End}, {F, kData, RstReverse}, {R, kRst, Closed}, {F, kSyn, Closed, Reopen}}},
+        {"forged RST and SYN do not exchange a connection that lives: the backend challenges, and the client goes on",
+         Established,
+         {{F, kRst, RstForward, End}, {F, kSyn, RstForward}, {R, kAck, RstForward}, {F, kData, Established, Revive}}},
+        {"behind a true RST the same client may begin again at the same backend",
+         Established,
+         {{F, kRst, RstForward, End}, {F, kSyn, RstForward}, {R, kSynAck, SynReceived, Revive}, {F, kAck, Established}}},
+        {"or elsewhere, where that one refuses",
+         Established,
+         {{F, kRst, RstForward, End}, {F, kSyn, RstForward}, {R, kRstAck, Closed}, {F, kSyn, Closed, Reopen}}},
+        {"a RST in the client's name meets the handshake, and what follows passes",
+         SynReceived,
+         {{F, kRst, Closed, End}, {F, kAck, Closed}, {R, kData, Closed}}},
+        {"data in both SYNs' wake: TFO (RFC 7413)", SynSent, {{R, kSynAck, SynReceived}, {R, kData, SynReceived}, {F, kData, Established}}},
+        {"simultaneous open, the client's SYN is answered first",
+         SynSent,
+         {{R, kSyn, SynReceived}, {R, kSynAck, SynReceived}, {F, kSynAck, SynReceived}, {F, kAck, Established}}},
         {"the tuple is used again", TimeWait, {{F, kAck, TimeWait}, {F, kSyn, TimeWait, Reopen}}},
         {"the backend cannot reopen", TimeWait, {{R, kSyn, TimeWait, Invalid}}},
         {"the client restarted, the backend did not: challenge ACK, then RST",
          Established,
-         {{F, kSyn, Established}, {R, kAck, Established}, {F, kRst, Closed, End}, {F, kSyn, Closed, Reopen}}},
+         {{F, kSyn, Established},
+          {R, kAck, Established},
+          {F, kRst, RstForward, End},
+          {F, kSyn, RstForward},
+          {R, kSynAck, SynReceived, Revive},
+          {F, kAck, Established}}},
+        {"TIME-WAIT is not for a RST to end (RFC 1337)", TimeWait, {{F, kRst, TimeWait}, {R, kRst, TimeWait}, {F, kSyn, TimeWait, Reopen}}},
         {"the backend challenges a SYN on a tuple that it still knows, the client's RST clears it for the next SYN",
          SynSent,
          {{R, kAck, SynSent}, {F, kRst, SynSent}, {F, kSyn, SynSent}, {R, kSynAck, SynReceived}, {F, kAck, Established}}},
@@ -136,19 +184,54 @@ TEST(TcpState, OnlyASynAloneIsOfItsClass) {
     }
 }
 
-// But not while the client alone has spoken: its RST answers a challenge ACK, and its next SYN belongs to the same connection. And what an
-// order resets goes on being reset, because the RST may be the answer to a probe.
-TEST(TcpState, RstClosesEveryStateFromEitherSideButTheClientsOwnSyn) {
-    for (uint8_t state = 0; state < kTcpStates; ++state) {
-        for (const Direction direction : {F, R}) {
-            const bool answers_a_challenge = state == static_cast<uint8_t>(TcpState::SynSent) && direction == F;
-            for (const TcpFlags flags : {kRst, kRstAck}) {
-                const TcpStep got = step(static_cast<TcpState>(state), direction, flags);
-                const bool stays = answers_a_challenge || state == static_cast<uint8_t>(TcpState::Resetting);
-                EXPECT_EQ(got.next, stays ? static_cast<TcpState>(state) : TcpState::Closed);
-                const bool was_open = is_open(static_cast<TcpState>(state)) && !answers_a_challenge;
-                EXPECT_EQ(got.action, was_open ? TcpAction::End : TcpAction::Pass) << "the other side must hear of it";
+// An established connection that a RST has ended remembers whose it was; one that was not established, or is over, does not. While the
+// client alone has spoken, its RST answers a challenge ACK, and its next SYN belongs to the same connection. What an order resets goes on
+// being reset, because the RST may be the answer to a probe.
+TEST(TcpState, ARstEndsWhatIsOpenOnceAndIsPassed_NAT006) {
+    using enum TcpState;
+    const struct {
+        TcpState before, after_clients, after_backends;
+    } cases[] = {
+        {SynSent, SynSent, Closed},
+        {SynReceived, Closed, Closed},
+        {Established, RstForward, RstReverse},
+        {FinForward, RstForward, RstReverse},
+        {FinReverse, RstForward, RstReverse},
+        {TimeWait, TimeWait, TimeWait},
+        {Closed, Closed, Closed},
+        {Resetting, Resetting, Resetting},
+        {RstForward, RstForward, Closed},
+        {RstReverse, Closed, Closed},
+    };
+    static_assert(std::size(cases) == kTcpStates);
+    for (const auto& c : cases) {
+        for (const TcpFlags flags : {kRst, kRstAck}) {
+            for (const auto& [direction, after] : {std::pair{F, c.after_clients}, std::pair{R, c.after_backends}}) {
+                const TcpStep got = step(c.before, direction, flags);
+                EXPECT_EQ(got.next, after) << to_string(c.before);
+                const bool ends = is_open(c.before) && !is_open(after);
+                EXPECT_EQ(got.action, ends ? TcpAction::End : TcpAction::Pass) << to_string(c.before) << ": the other side must hear of it";
             }
+        }
+    }
+}
+
+// Whatever follows one another: what End subtracts and Revive adds is never more than one, and never less than none.
+TEST(TcpState, EndAndReviveKeepTheCountOfOpenFlowsAtOneOrNone) {
+    const TcpFlags all[] = {kSyn, kSynAck, kAck, kData, kFin, kRst, kRstAck, kNull};
+    test::Prng prng(test::seed());
+    for (int conversation = 0; conversation < 2'000; ++conversation) {
+        TcpState state = kTcpOpeningState;
+        int open = 1;
+        for (int packet = 0; packet < 60; ++packet) {
+            const TcpStep got = step(state, static_cast<Direction>(prng.below(2)), all[prng.below(std::size(all))]);
+            if (got.action == TcpAction::Reopen) {
+                EXPECT_EQ(open, 0) << "only what is over may be opened again";
+                break;
+            }
+            open += got.action == TcpAction::Revive ? 1 : got.action == TcpAction::End ? -1 : 0;
+            state = got.next;
+            ASSERT_EQ(open, is_open(state) ? 1 : 0) << to_string(state);
         }
     }
 }

@@ -71,8 +71,11 @@ class Reset : public testing::TestWithParam<Setting> {
         if (state == TcpState::FinReverse || state == TcpState::TimeWait) {
             pass(inside, TcpFlags::kFin | TcpFlags::kAck);
         }
-        if (state == TcpState::Closed) {
+        if (state == TcpState::RstForward) {
             pass(outside(), TcpFlags::kRst);
+        }
+        if (state == TcpState::RstReverse) {
+            pass(inside, TcpFlags::kRst);
         }
         return inside;
     }
@@ -118,8 +121,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, Reset,
 
 // Idle connections in every state that both sides know, wherever their sequence numbers stand.
 TEST_P(Reset, BothSidesOfAnIdleConnectionAreReset_DRAIN005) {
-    for (const TcpState state :
-         {TcpState::SynReceived, TcpState::Established, TcpState::FinForward, TcpState::FinReverse, TcpState::Closed}) {
+    for (const TcpState state : {TcpState::SynReceived, TcpState::Established, TcpState::FinForward, TcpState::FinReverse,
+                                 TcpState::RstForward, TcpState::RstReverse}) {
         const FlowKey inside = open(state);
         const auto at_client = static_cast<uint32_t>(prng.next()), at_backend = static_cast<uint32_t>(prng.next());
         TcpPeer client_side(outside(), at_client, at_backend), backend_side(inside, at_backend, at_client);
