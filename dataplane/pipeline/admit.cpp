@@ -13,6 +13,16 @@ bool is_own_source(const nat::SnatConfig& snat, const IpAddr& source) noexcept {
     return std::ranges::find(snat.addresses, source, &nat::SnatAddress::address) != snat.addresses.end();
 }
 
+// From the port of an endpoint that answers clients under their own addresses, now or lately, and of no flow: a late reply, a
+// retransmission. Linux would forward it as it is, and its client would get an answer from an address that it has never asked (NAT-006). A
+// SYN or an INIT begins something of the endpoint's own. Endpoints that see a SNAT address reply to nothing else, so theirs cannot stray.
+bool is_stray(const config::Snapshot& snapshot, const packet::Parsed& parsed) noexcept {
+    const packet::FlowKey& key = parsed.key;
+    const bool begins = (key.protocol == Protocol::Tcp && conn::classify(parsed.tcp_flags) == conn::TcpFlagClass::Syn) ||
+                        (key.protocol == Protocol::Sctp && parsed.sctp_event == packet::SctpEvent::Init);
+    return !begins && snapshot.services->is_kept_backend(key.source, key.source_port, key.protocol);
+}
+
 // The address is a VIP and nothing else, and no Service declares the port (LB-021). A RST is never answered, nor what is no segment at all,
 // nor what begins no association.
 Admission closed_port(const config::Snapshot& snapshot, const packet::Parsed& parsed) noexcept {
@@ -48,26 +58,30 @@ const lb::BackendSet& set_for(const lb::FrontendRow& frontend, const config::Sna
 }  // namespace
 
 Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed, Sender sender) noexcept {
-    const auto is_hosts_own = [&] { return snapshot.routes->is_host_address(parsed.key.source); };
     // What Linux forwards for others has been through its routes already, and what no Service declares is no Service's.
-    if (sender == Sender::Host && (frontend == nullptr || !is_hosts_own())) {
+    if (sender == Sender::Host && (frontend == nullptr || !snapshot.routes->is_host_address(parsed.key.source))) {
         return {};
     }
+    // The broadcast addresses of the gateway's links are local too, and no host's to send from (RFC 1122, 3.2.1.3).
+    const auto is_gateways_own = [&] { return sender == Sender::Outside && snapshot.routes->is_local(parsed.key.source); };
     const auto drop = [&](DropReason reason) { return Admission{Admission::Kind::Drop, reason, frontend, nullptr}; };
 
     if (frontend == nullptr) {
         // An address that Linux has is Linux's on every port that no Service declares (XIP-003). An address that is only a VIP belongs to
         // nobody there, and asking Linux would only make it answer for an address it lacks.
-        if (!snapshot.routes->is_local(parsed.key.destination) && snapshot.services->is_vip(parsed.key.destination)) {
-            return closed_port(snapshot, parsed);
+        if (snapshot.routes->is_local(parsed.key.destination)) {
+            return {};
         }
-        return {};
+        if (snapshot.services->is_vip(parsed.key.destination)) {
+            return is_gateways_own() ? drop(DropReason::MartianSource) : closed_port(snapshot, parsed);
+        }
+        return is_stray(snapshot, parsed) ? drop(DropReason::StrayReply) : Admission{};
     }
     if (frontend->filter != nullptr && !allows(*frontend->filter, snapshot, parsed.key.source, sender)) {
         return drop(DropReason::SourceNotAllowed);
     }
     // Its answers would go to the host, who has asked nothing.
-    if (sender == Sender::Outside && is_hosts_own()) {
+    if (is_gateways_own()) {
         return drop(DropReason::MartianSource);
     }
     if (parsed.key.protocol == Protocol::Tcp) {

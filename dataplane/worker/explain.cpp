@@ -174,7 +174,9 @@ class Teller {
             return step("service", "the address is a Service's, but no Service declares " + std::string(to_string(query_.key.protocol)) +
                                        " port " + std::to_string(query_.key.destination_port));
         }
-        step("service", destination + " belongs to no Service: Linux decides");
+        const bool is_from_endpoint = snapshot_.services->is_kept_backend(query_.key.source, query_.key.source_port, query_.key.protocol);
+        step("service",
+             destination + " belongs to no Service" + (is_from_endpoint ? "; the source is an endpoint of one" : ": Linux decides"));
     }
 
     void choose(const lb::FrontendRow& frontend, const lb::BackendSet& set) {

@@ -70,7 +70,7 @@ def a_ttl_that_runs_out_is_told_or_named_ICMP006(lab):
     until("time exceeded is sent", lambda: counter(lab, "icmp_errors_sent") == 1)
     # Nobody may be answered at the broadcast address of a subnet.
     datagram = ip_header(28, source="10.80.1.255", ttl=1) + struct.pack("!HHHH", 5000, 5353, 8, 0)
-    expect_one_drop(lab, "ttl_expired", lambda: raw_frame(lab, datagram))
+    expect_one_drop(lab, "martian_source", lambda: raw_frame(lab, datagram))
     equal(counter(lab, "icmp_errors_sent"), 1, "ICMP errors sent")
 
 
