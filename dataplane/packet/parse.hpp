@@ -27,7 +27,7 @@ inline constexpr unsigned kExtensionHeadersMax = 8;
 // read until then and is only good for telling people about the packet.
 //
 // Destinations that no Service and no route can have make kind Ip, never Flow: they are the host's business. In IPv4 multicast, 240.0.0.0/4
-// with the limited broadcast, 0.0.0.0 and 127.0.0.0/8, DHCP's 0.0.0.0 -> 255.255.255.255 among them; in IPv6 multicast, ::, ::1, and
+// with the limited broadcast, 0.0.0.0/8 and 127.0.0.0/8, DHCP's 0.0.0.0 -> 255.255.255.255 among them; in IPv6 multicast, ::, ::1, and
 // packets from or to a link-local address, which are not to be forwarded (RFC 4291, 2.5.6). A subnet's broadcast address cannot be told
 // from here; such frames come with destination_is_multicast_mac.
 //
@@ -35,8 +35,9 @@ inline constexpr unsigned kExtensionHeadersMax = 8;
 // header of a packet that is whole (RFC 6946). A routing header with segments left makes kind Ip, because the destination is not the last
 // one and the transport's checksum counts the last; type 0 is dropped (RFC 5095). Other headers (AH, ESP, none) end the walk with kind Ip.
 //
-// Drop reasons: FrameTooShort, FrameShorterThanIp, BadIpHeader, BadIpChecksum, BadL4Header, MartianSource, and over IPv6 MappedAddress,
-// BadExtensionHeader, SourceRouted, NoUdpChecksum.
+// Drop reasons: FrameTooShort, FrameShorterThanIp, BadIpHeader, BadL4Header, MartianSource, over IPv4 BadIpChecksum and IpOptions (a source
+// route; whether other options pass is the pipeline's to decide), and over IPv6 MappedAddress, BadExtensionHeader, SourceRouted,
+// NoUdpChecksum.
 [[nodiscard]] ParseResult parse(ByteView frame, Parsed& out, IpChecksum ip_checksum = IpChecksum::Verify) noexcept;
 
 }  // namespace penstock::packet

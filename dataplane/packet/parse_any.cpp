@@ -2,6 +2,7 @@
 
 #include "dataplane/base/check.hpp"
 #include "dataplane/packet/checksum.hpp"
+#include "dataplane/packet/ip_options.hpp"
 #include "dataplane/packet/sctp.hpp"
 #include "dataplane/packet/wire.hpp"
 
@@ -24,16 +25,23 @@ bool is_heard_by_all(const IpAddr& destination) noexcept {
     return destination.is_multicast() || destination.is_reserved_v4();
 }
 
+// 0.0.0.0/8, "this network": no host has such an address (RFC 6890, 2.2.2).
+bool is_of_this_network(const IpAddr& address) noexcept {
+    return address.is_v4() && address.bytes()[12] == 0;
+}
+
 // No Service and no route can have such a destination; what to make of it is the host's business.
 bool is_for_the_host(const IpAddr& destination) noexcept {
-    return is_heard_by_all(destination) || destination.is_unspecified() || destination.is_loopback();
+    return is_heard_by_all(destination) || destination.is_unspecified() || is_of_this_network(destination) || destination.is_loopback();
 }
 
 // Sources that no host may use on a wire (RFC 1122, 3.2.1.3; RFC 4291, 2.5 and 2.7). The unspecified one is how a host speaks that has no
 // address yet, so it passes towards destinations that all hear: DHCP, IGMP, MLD, duplicate address detection.
 bool is_martian(const IpAddr& source, const IpAddr& destination) noexcept {
-    return source.is_loopback() || is_heard_by_all(source) || source == destination ||
-           (source.is_unspecified() && !is_heard_by_all(destination));
+    if (source.is_unspecified()) {
+        return !is_heard_by_all(destination);
+    }
+    return source.is_loopback() || is_heard_by_all(source) || is_of_this_network(source) || source == destination;
 }
 
 // An IPv6 link-local address means something on its own link only, and packets with one are not forwarded (RFC 4291, 2.5.6).
@@ -141,6 +149,11 @@ ParseResult parse_ipv4(ByteView frame, Parsed& out, IpChecksum ip_checksum) noex
     out.key.destination = IpAddr::v4(ip.destination);
     if (is_martian(out.key.source, out.key.destination)) {
         return drop(DropReason::MartianSource);
+    }
+    if (header_bytes > sizeof(Ipv4Header)) {
+        if (const auto refused = refuse_options(frame.subspan(out.l3_offset + sizeof(Ipv4Header), header_bytes - sizeof(Ipv4Header)))) {
+            return drop(*refused);
+        }
     }
     if (ip.is_fragment()) {
         out.kind = PacketKind::Fragment;

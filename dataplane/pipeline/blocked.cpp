@@ -1,13 +1,32 @@
 #include "dataplane/pipeline/blocked.hpp"
 
+#include "dataplane/packet/vlan.hpp"
+
 namespace penstock::pipeline {
+
+namespace {
+
+// No IP packet to classify: ARP and its like, which pass, and what comes in a VLAN.
+PENSTOCK_NOINLINE void drop_if_blocked_behind_tags(const route::PrefixSet& blocked, Burst& burst, uint32_t i) noexcept {
+    const packet::BehindTags behind = packet::look_behind_tags(ByteView(burst.data[i], burst.length[i]));
+    if (behind.are_too_many) {
+        burst.drop(i, DropReason::TooManyTags);
+    } else if (behind.source && blocked.contains(*behind.source)) {
+        burst.drop(i, DropReason::SourceBlocked);
+    }
+}
+
+}  // namespace
 
 void drop_blocked(const route::PrefixSet& blocked, Burst& burst) noexcept {
     for (uint32_t i = 0; i < burst.count; ++i) {
         // What is dropped already keeps its reason: of a frame that could not be read there is no source to ask for.
-        const bool is_alive = burst.verdict[i] != Verdict::Drop;
-        if (is_alive && !burst.arrival[i].note.from_host && burst.parsed[i].kind != packet::PacketKind::Other &&
-            blocked.contains(burst.parsed[i].key.source)) {
+        if (burst.verdict[i] == Verdict::Drop || burst.arrival[i].note.from_host) {
+            continue;
+        }
+        if (burst.parsed[i].kind == packet::PacketKind::Other) [[unlikely]] {
+            drop_if_blocked_behind_tags(blocked, burst, i);
+        } else if (blocked.contains(burst.parsed[i].key.source)) {
             burst.drop(i, DropReason::SourceBlocked);
         }
     }

@@ -2,7 +2,9 @@
 
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/quoted.hpp"
+#include "dataplane/packet/vlan.hpp"
 #include "dataplane/packet/wire.hpp"
+#include "dataplane/pipeline/ip_options.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -81,6 +83,22 @@ bool hand_to_owner(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept 
     return true;
 }
 
+PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
+
+// A frame that has lost its priority tags is asked again what it is. Its Ethernet addresses have let it in already.
+void read_untagged(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const auto ip_checksum = burst.arrival[i].note.ip_checksum_checked ? packet::IpChecksum::KnownGood : packet::IpChecksum::Verify;
+    packet::Parsed& parsed = burst.parsed[i];
+    if (const packet::ParseResult result = packet::parse(ByteView(burst.data[i], burst.length[i]), parsed, ip_checksum); !result) {
+        return burst.drop(i, result.error());
+    }
+    if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) {
+        return settle(ctx, burst, i);
+    }
+    burst.has_v6 |= parsed.family == IpFamily::V6;
+    burst.flows.add(i);
+}
+
 // No Service packet: what may be the host's own goes there. A fragment carries no ports (or its rest would not), so it cannot be matched to
 // a Service or a flow; Linux joins its own. Other ICMP and the rest are the host's too, unless only a Service has the address: then nobody
 // may answer for it.
@@ -88,10 +106,23 @@ PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i
     if (burst.arrival[i].note.from_host) {
         return settle_from_host(burst, i, true);
     }
+    const packet::Parsed& parsed = burst.parsed[i];
+    if (parsed.kind == PacketKind::Other && packet::is_tagged(ByteView(burst.data[i], burst.length[i]))) {
+        const auto length = packet::without_priority_tags(std::span(burst.data[i], burst.length[i]));
+        if (!length) {
+            return burst.drop(i, length.error());
+        }
+        if (*length != burst.length[i]) {
+            burst.length[i] = *length;
+            return read_untagged(ctx, burst, i);
+        }
+    }
+    if (has_refused_options(ctx, parsed)) {
+        return burst.drop(i, DropReason::IpOptions);
+    }
     if (is_icmp_to_serve(burst, i)) {
         return burst.icmp.add(i);
     }
-    const packet::Parsed& parsed = burst.parsed[i];
     burst.verdict[i] = Verdict::Punt;
     if (parsed.kind != PacketKind::Fragment && parsed.kind != PacketKind::Ip) {
         return;

@@ -13,7 +13,7 @@ using stats::Counter;
 // the MTU, so it is rare).
 void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf, Arrival how) noexcept {
     if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0) [[unlikely]] {
-        ctx.count()[DropReason::NoBuffer].add(1);
+        ctx.count()[DropReason::FrameTooLong].add(1);
         rte_pktmbuf_free(mbuf);
         return;
     }

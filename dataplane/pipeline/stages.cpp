@@ -5,12 +5,16 @@
 #include "dataplane/pipeline/conn_lookup.hpp"
 #include "dataplane/pipeline/hits.hpp"
 #include "dataplane/pipeline/icmp.hpp"
+#include "dataplane/pipeline/ip_options.hpp"
 #include "dataplane/pipeline/new_flow.hpp"
 
 namespace penstock::pipeline {
 
 void run_stages(WorkerContext& ctx, Burst& burst) noexcept {
     classify(ctx, burst);
+    if (!ctx.snapshot->packets.passes_ip_options) [[unlikely]] {
+        drop_options(ctx, burst);
+    }
     if (const route::PrefixSet* blocked = ctx.snapshot->blocked_sources.get(); blocked != nullptr) [[unlikely]] {
         drop_blocked(*blocked, burst);
     }

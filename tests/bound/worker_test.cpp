@@ -177,6 +177,65 @@ TEST_P(Workers, ForwardBothWaysWhateverTheQueue_NAT001) {
     EXPECT_EQ(listed, 200u);
 }
 
+// A frame in pieces, as a NIC delivers it whose buffers are smaller than its frames.
+rte_mbuf* in_pieces(const std::vector<uint8_t>& frame, const std::vector<size_t>& lengths) {
+    rte_mbuf* first = nullptr;
+    size_t at = 0;
+    for (const size_t length : lengths) {
+        rte_mbuf* piece = rte_pktmbuf_alloc(pool());
+        PENSTOCK_CHECK(piece != nullptr);
+        std::memcpy(rte_pktmbuf_append(piece, static_cast<uint16_t>(length)), frame.data() + at, length);
+        at += length;
+        if (first == nullptr) {
+            first = piece;
+        } else {
+            PENSTOCK_CHECK(rte_pktmbuf_chain(first, piece) == 0);
+        }
+    }
+    PENSTOCK_CHECK(at == frame.size() && first->pkt_len == frame.size());
+    return first;
+}
+
+// The stages read one piece of memory: a frame that came in several is joined where it fits into the first, and else it ends by name. No
+// header is read across the end of a piece, and every buffer comes back.
+TEST_P(Workers, FramesInPiecesAreJoinedOrDroppedByName_NAT001) {
+    start(GetParam());
+    Prng random;
+    const auto any_queue = [&] { return static_cast<uint16_t>(random.below(GetParam())); };
+    up_->put(from_client(1'000).build(), any_queue());
+    const std::vector<uint8_t> whole = cluster_->take_frame();
+    ASSERT_FALSE(whole.empty());
+    const std::vector<uint8_t> again = from_client(1'000).build();
+    for (size_t cut = 1; cut < again.size(); ++cut) {
+        up_->put(in_pieces(again, {cut, again.size() - cut}), any_queue());
+        ASSERT_EQ(cluster_->take_frame(), whole) << "cut at " << cut;
+    }
+    up_->put(in_pieces(again, std::vector<size_t>(again.size(), 1)), any_queue());
+    ASSERT_EQ(cluster_->take_frame(), whole) << "a byte a piece";
+
+    const std::vector<uint8_t> large = from_client(1'000).payload(std::vector<uint8_t>(5'000)).build();
+    const auto too_long = [&] {
+        uint64_t total = 0;
+        for (uint8_t w = 0; w < GetParam(); ++w) {
+            total += workers_->inspect().drops({w}, DropReason::FrameTooLong);
+        }
+        return total;
+    };
+    constexpr uint32_t kLarge = 100;
+    const unsigned free_buffers = rte_mempool_avail_count(pool());
+    for (uint32_t n = 0; n < kLarge; ++n) {
+        const size_t third = large.size() / 3;
+        up_->put(in_pieces(large, {third, third, large.size() - 2 * third}), any_queue());
+    }
+    for (int tries = 0; tries < 20'000 && too_long() < kLarge; ++tries) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    EXPECT_EQ(too_long(), kLarge);
+    EXPECT_EQ(rte_mempool_avail_count(pool()), free_buffers);
+    up_->put(again, any_queue());
+    EXPECT_EQ(cluster_->take_frame(), whole) << "and the next frame is served";
+}
+
 // Each port has the queues that its device grants: an uplink with one and a cluster side with one for each worker, and the other way round.
 // A worker without a queue of its own gets its part of the flows all the same.
 TEST_P(Workers, ForwardBetweenPortsOfUnequalQueues_NAT001) {

@@ -11,6 +11,7 @@
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/packet/reject.hpp"
 #include "dataplane/packet/rewrite.hpp"
+#include "dataplane/packet/vlan.hpp"
 #include "dataplane/packet/wire.hpp"
 #include "tests/support/packet_builder.hpp"
 
@@ -245,10 +246,30 @@ void check_agreement(ByteView bytes) {
     }
 }
 
+// What is left has no priority in front any more, and nothing behind the tags is lost.
+void take_tags_off(ByteView bytes) {
+    Frame frame(bytes.begin(), bytes.end());
+    const auto length = without_priority_tags(frame);
+    if (!length) {
+        PENSTOCK_CHECK(length.error() == DropReason::FrameTooShort || length.error() == DropReason::TooManyTags);
+        return;
+    }
+    PENSTOCK_CHECK(*length <= bytes.size() && bytes.size() - *length <= size_t{4} * kVlanTagsMax);
+    frame.resize(*length);
+    PENSTOCK_CHECK(without_priority_tags(frame) == length);
+    if (*length >= sizeof(EthernetHeader)) {
+        PENSTOCK_CHECK(std::ranges::equal(ByteView(frame).first(12), bytes.first(12)));
+        PENSTOCK_CHECK(std::ranges::equal(ByteView(frame).subspan(12), bytes.last(frame.size() - 12)));
+    }
+    const BehindTags behind = look_behind_tags(frame);
+    PENSTOCK_CHECK(!behind.are_too_many || !behind.source);
+}
+
 void try_frame(ByteView bytes) {
     if (bytes.size() > 0xffff) {
         return;  // longer than a frame can be
     }
+    take_tags_off(bytes);
     Parsed parsed, trusting;
     const ParseResult result = parse(bytes, parsed);
     const ParseResult trusted = parse(bytes, trusting, IpChecksum::KnownGood);

@@ -50,7 +50,7 @@ bool is_group_mac(const Frame& frame) {
     return !frame.empty() && (frame[0] & 1) != 0;
 }
 bool is_blocked(const Case& the) {
-    return the.in.vlan_tags == 0 && the.rules.has_blocklist && !the.arrived.from_host && the.in.is_ip &&
+    return the.in.vlan_tags <= 2 && the.rules.has_blocklist && !the.arrived.from_host && the.in.is_ip &&
            (the.in.source == kBlocked4 || the.in.source == kBlocked6);
 }
 uint8_t tcp_flags(const Frame& frame, const Sight& sight) {
@@ -212,7 +212,7 @@ void judge_error(const Case& the) {
 }
 
 void judge_forwarded(const Case& the) {
-    the.rule(the.in.is_ip && the.in.vlan_tags <= 1 && the.in.ip_sum_right, "only a well-formed packet is passed on");
+    the.rule(the.in.is_ip && the.in.vlan_tags == 0 && the.in.ip_sum_right, "only a well-formed packet is passed on");
     the.rule(!is_group_mac(the.before()), "a frame to a group is not passed on");
     the.rule(the.in.is_v4 == the.out.is_v4 && the.in.protocol == the.out.protocol && the.in.is_fragment == the.out.is_fragment,
              "it stays what it is");
@@ -313,7 +313,10 @@ void judge_punted(const Case& the) {
 
 }  // namespace
 
-void Judge::judge(const Arrived& arrived, const Outcome& outcome, const Rules& rules) {
+void Judge::judge(const Arrived& as_it_came, const Outcome& outcome, const Rules& rules) {
+    // To the gateway a priority is nothing; what Linux tags is Linux's.
+    const Arrived arrived{as_it_came.from_host ? as_it_came.frame : without_priorities(as_it_came.frame), as_it_came.port,
+                          as_it_came.from_host};
     const Case the{arrived, outcome, rules, spoke_, look(arrived.frame), look(outcome.frame)};
     if (the.in.is_ip) {
         spoke_.insert(the.in.source);

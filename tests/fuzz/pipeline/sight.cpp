@@ -166,6 +166,17 @@ bool Sight::has_ports(const Frame& frame) const {
            frame.size() >= l4 + 4;
 }
 
+Frame without_priorities(Frame frame) {
+    for (int tag = 0; tag < 2 && frame.size() >= kEtherBytes + 4; ++tag) {
+        const bool is_tag = word_at(frame, 12) == 0x8100 || word_at(frame, 12) == 0x88a8;
+        if (!is_tag || (word_at(frame, 14) & 0x0fff) != 0) {
+            break;
+        }
+        frame.erase(frame.begin() + 12, frame.begin() + 16);
+    }
+    return frame;
+}
+
 Sight look(const Frame& frame) {
     Sight sight;
     if (frame.size() < kEtherBytes) {

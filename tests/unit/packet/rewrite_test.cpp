@@ -44,7 +44,10 @@ void set_reference_checksums(std::vector<uint8_t>& frame) {
 PacketBuilder random_shape(Prng& random) {
     PacketBuilder packet = eth().ipv4("192.0.2.1", "80.11.12.10");
     if (random.one_in(4)) {
-        packet.options(random.bytes(random.between(1, 40)));
+        std::vector<uint8_t> record_route = random.bytes(random.between(2, 40));
+        record_route[0] = 7;  // a type whose content is anything
+        record_route[1] = static_cast<uint8_t>(record_route.size());
+        packet.options(record_route);
     }
     if (random.one_in(2)) {
         packet.tcp(1, 2, "A").tcp_options(random.bytes(random.below(41)));

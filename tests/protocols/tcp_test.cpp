@@ -1,0 +1,394 @@
+// What TCP stacks do beside the plain handshake, what old and forged segments do to a connection that lives, and what of a segment is not
+// the gateway's to touch.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "dataplane/packet/parse.hpp"
+#include "dataplane/packet/wire.hpp"
+
+#include "tests/protocols/ends.hpp"
+#include "tests/support/frame_diff.hpp"
+#include "tests/support/prng.hpp"
+
+namespace penstock::test {
+namespace {
+
+using stats::Counter;
+using Bytes = std::vector<uint8_t>;
+
+constexpr uint32_t kManyWorkers = 4;
+
+// Workers, family, how the source is treated. Each packet comes out of a queue drawn anew.
+class Tcp : public testing::TestWithParam<std::tuple<uint32_t, IpFamily, lb::SourceMode>> {
+ protected:
+    uint32_t workers = std::get<0>(GetParam());
+    Ends ends = std::get<1>(GetParam()) == IpFamily::V4 ? ends4() : ends6();
+    lb::SourceMode source = std::get<2>(GetParam());
+    bool translated = source == lb::SourceMode::Translate;
+    TestService web = service_on_both(Protocol::Tcp, 80, 9376, source);
+    VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
+    Prng prng;
+    uint16_t port = 0;  // that the endpoint sees
+
+    void SetUp() override { gateway.publish({web}); }
+
+    [[nodiscard]] PacketBuilder client(const char* flags) const { return ends.from_client().tcp(40000, 80, flags); }
+    [[nodiscard]] PacketBuilder at_client(const char* flags) const { return ends.to_client().tcp(80, 40000, flags); }
+    [[nodiscard]] PacketBuilder endpoint(const char* flags) const {
+        return (translated ? ends.from_backend(11) : ends.from_backend_to_client(11)).tcp(9376, port, flags);
+    }
+    [[nodiscard]] PacketBuilder at_endpoint(const char* flags) const {
+        return (translated ? ends.to_backend(11) : ends.to_backend_from_client(11)).tcp(port, 9376, flags);
+    }
+    Outcome send(const Bytes& frame, NicPortId from) { return gateway.send(frame, from, {static_cast<uint8_t>(prng.below(workers))}); }
+    // A segment of the client's or the endpoint's leaves, changed in nothing but what translation changes.
+    void passes_to_endpoint(const PacketBuilder& sent, const PacketBuilder& expected) {
+        const Outcome outcome = send(sent.build(), kUp);
+        ASSERT_EQ(outcome.verdict, Verdict::Transmit) << to_string(outcome.verdict) << ' ' << text_of(outcome.reason).counter;
+        EXPECT_TRUE(same_frame(outcome.frame, expected.build()));
+    }
+    void passes_to_client(const PacketBuilder& sent, const PacketBuilder& expected) {
+        const Outcome outcome = send(sent.build(), kCluster);
+        ASSERT_EQ(outcome.verdict, Verdict::Transmit) << to_string(outcome.verdict) << ' ' << text_of(outcome.reason).counter;
+        EXPECT_TRUE(same_frame(outcome.frame, expected.build()));
+    }
+    void client_says(const char* flags) { passes_to_endpoint(client(flags), at_endpoint(flags)); }
+    void endpoint_says(const char* flags) { passes_to_client(endpoint(flags), at_client(flags)); }
+    void dropped(const PacketBuilder& sent, NicPortId from, DropReason reason) {
+        const Outcome outcome = send(sent.build(), from);
+        EXPECT_EQ(outcome.verdict, Verdict::Drop) << to_string(outcome.verdict);
+        EXPECT_EQ(text_of(outcome.reason).counter, text_of(reason).counter);
+    }
+    void begin() {
+        const Outcome syn = send(client("S").build(), kUp);
+        ASSERT_EQ(syn.verdict, Verdict::Transmit);
+        packet::Parsed parsed;
+        ASSERT_TRUE(packet::parse(syn.frame, parsed).has_value());
+        port = parsed.key.source_port;
+    }
+    void establish() {
+        begin();
+        endpoint_says("SA");
+        client_says("A");
+        ASSERT_EQ(open(), 1);
+    }
+    // What least connection counts of the endpoint.
+    int64_t open() {
+        int64_t sum = 0;
+        const BackendId id = gateway.backend_of(web, 11, ends.family);
+        for (uint32_t w = 0; w < workers; ++w) {
+            sum += static_cast<int64_t>(gateway.worker(w).counters.backends[id.value].open.read());
+        }
+        return sum;
+    }
+    void wait_s(uint64_t seconds) {
+        gateway.advance_seconds(seconds);
+        gateway.age();
+    }
+};
+INSTANTIATE_TEST_SUITE_P(All, Tcp,
+                         testing::Combine(testing::Values(1, 2, kManyWorkers), testing::Values(IpFamily::V4, IpFamily::V6),
+                                          testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
+
+// A stack that has reset a connection sends nothing but RSTs on it, so the side that the RST names shows that it was not its own. The other
+// side's segments show nothing: they were under way.
+TEST_P(Tcp, AConnectionThatLivesComesBackBehindAForgedRst_NAT006) {
+    establish();
+    for (const char* rst : {"R", "RA"}) {
+        client_says(rst);
+        EXPECT_EQ(open(), 0);
+        endpoint_says("A");
+        EXPECT_EQ(open(), 0) << "what the endpoint had under way shows nothing of the client";
+        client_says("PA");
+        EXPECT_EQ(open(), 1);
+
+        endpoint_says(rst);
+        EXPECT_EQ(open(), 0);
+        client_says("A");
+        EXPECT_EQ(open(), 0);
+        endpoint_says("PA");
+        EXPECT_EQ(open(), 1);
+    }
+    wait_s(3'600);
+    client_says("PA");
+    endpoint_says("A");
+    EXPECT_EQ(gateway.count(Counter::NewConnections), 1u) << "it was the same connection all the time";
+    client_says("FA");
+    endpoint_says("FA");
+    EXPECT_EQ(open(), 0);
+    wait_s(130);
+    EXPECT_EQ(gateway.connections(), 0u);
+    EXPECT_EQ(open(), 0);
+}
+
+TEST_P(Tcp, AForgedRstAloneDoesNotEndASilentConnectionForTwoMinutes_NAT006_NAT008) {
+    establish();
+    client_says("R");
+    wait_s(119);
+    client_says("PA");
+    EXPECT_EQ(open(), 1);
+    endpoint_says("R");
+    wait_s(119);
+    ASSERT_EQ(gateway.connections(), 1u);
+    wait_s(10);
+    EXPECT_EQ(gateway.connections(), 0u) << "nobody has spoken since";
+    EXPECT_EQ(open(), 0);
+}
+
+// Off the path, an attacker who knows the tuple can send both, in sequence or not.
+TEST_P(Tcp, AForgedRstAndAForgedSynDoNotReplaceAConnectionThatLives_NAT006) {
+    establish();
+    client_says("R");
+    client_says("S");
+    endpoint_says("A");  // its challenge ACK (RFC 5961, 4)
+    client_says("PA");
+    endpoint_says("PA");
+    EXPECT_EQ(gateway.count(Counter::NewConnections), 1u);
+    EXPECT_EQ(gateway.connections(), 1u);
+    EXPECT_EQ(open(), 1);
+}
+
+// RFC 5961, 4: the client has restarted, the endpoint has not.
+TEST_P(Tcp, ASynOnALivingTupleIsChallengedAndThenServed_NAT006) {
+    establish();
+    client_says("S");
+    endpoint_says("A");
+    client_says("R");
+    client_says("S");
+    endpoint_says("SA");
+    client_says("A");
+    EXPECT_EQ(open(), 1);
+    wait_s(3'600);
+    client_says("PA");
+}
+
+TEST_P(Tcp, ATupleWhoseEndpointRefusesIsServedAnew_NAT006) {
+    establish();
+    endpoint_says("R");
+    client_says("S");
+    endpoint_says("RA");
+    EXPECT_EQ(send(client("S").build(), kUp).verdict, Verdict::Transmit);
+    EXPECT_EQ(gateway.count(Counter::NewConnections), 2u) << "scheduled anew";
+    EXPECT_EQ(gateway.connections(), 1u);
+    EXPECT_EQ(open(), 1);
+}
+
+TEST_P(Tcp, ARstDoesNotShortenTimeWait_NAT006_NAT008) {
+    establish();
+    client_says("FA");
+    endpoint_says("FA");
+    client_says("A");
+    client_says("R");
+    endpoint_says("R");
+    wait_s(100);
+    endpoint_says("FA");  // sent again, because the client's ACK was lost
+    EXPECT_EQ(gateway.connections(), 1u);
+}
+
+// Sequence numbers are the stacks' business: whatever they are, a segment of a connection is translated, so neither a stray retransmission
+// nor an answer to it shows an endpoint's own address, and the stack that gets it challenges it (RFC 5961).
+TEST_P(Tcp, SegmentsFarOutsideTheWindowLeaveFromTheVip_NAT006) {
+    establish();
+    for (const uint32_t seq : {0u, 1u, 0x7fff'ffffu, 0x8000'0000u, 0xffff'ffffu}) {
+        passes_to_client(endpoint("PA").seq(seq).ack(~seq).payload("late"), at_client("PA").seq(seq).ack(~seq).payload("late"));
+        passes_to_endpoint(client("PA").seq(seq).ack(~seq).payload("late"), at_endpoint("PA").seq(seq).ack(~seq).payload("late"));
+    }
+    EXPECT_EQ(open(), 1);
+}
+
+TEST_P(Tcp, WhatNoStackSendsInAStateIsDropped_NAT006) {
+    begin();
+    dropped(client("A"), kUp, DropReason::InvalidTcpFlags);
+    dropped(endpoint("FA"), kCluster, DropReason::InvalidTcpFlags);
+    endpoint_says("SA");
+    client_says("A");
+    dropped(client("SA"), kUp, DropReason::InvalidTcpFlags);
+    dropped(endpoint("S"), kCluster, DropReason::InvalidTcpFlags);
+    for (const char* flags : {"", "F", "SF", "SR", "RF", "SFRPAU", "FPU", "P"}) {
+        dropped(client(flags), kUp, DropReason::InvalidTcpFlags);
+        dropped(endpoint(flags), kCluster, DropReason::InvalidTcpFlags);
+    }
+    client_says("PA");
+    EXPECT_EQ(open(), 1);
+}
+
+// RFC 9293, 3.5, figure 8: through a gateway only where the client's SYN has opened the way.
+TEST_P(Tcp, SimultaneousOpenPasses_NAT001) {
+    begin();
+    endpoint_says("S");
+    client_says("SA");
+    endpoint_says("SA");
+    client_says("A");
+    endpoint_says("PA");
+    EXPECT_EQ(open(), 1);
+    wait_s(3'600);
+    EXPECT_EQ(gateway.connections(), 1u) << "established";
+}
+
+TEST_P(Tcp, DataInTheSynPasses_NAT001) {
+    const Bytes cookie{34, 10, 1, 2, 3, 4, 5, 6, 7, 8};  // TCP Fast Open (RFC 7413, 4.1.1)
+    const std::string query(900, 'q');
+    const Outcome syn = send(client("S").seq(0xffff'fff0).tcp_options(cookie).payload(query).build(), kUp);
+    ASSERT_EQ(syn.verdict, Verdict::Transmit);
+    packet::Parsed parsed;
+    ASSERT_TRUE(packet::parse(syn.frame, parsed).has_value());
+    port = parsed.key.source_port;
+    EXPECT_TRUE(same_frame(syn.frame, at_endpoint("S").seq(0xffff'fff0).tcp_options(cookie).payload(query).build()));
+    endpoint_says("SA");
+    passes_to_client(endpoint("PA").payload("answer"), at_client("PA").payload("answer"));  // before the client's ACK
+    passes_to_endpoint(client("A").payload("more"), at_endpoint("A").payload("more"));
+    EXPECT_EQ(open(), 1);
+}
+
+// RFC 3168: the bits of the IP header and the flags pass both ways, in the handshake and after it.
+TEST_P(Tcp, CongestionNotificationPasses_NAT001) {
+    constexpr uint8_t kEct0 = 2, kEct1 = 1, kCe = 3, kDscp = 0xb8;
+    const Outcome syn = send(client("SEC").tos(kDscp).build(), kUp);
+    packet::Parsed parsed;
+    ASSERT_TRUE(packet::parse(syn.frame, parsed).has_value());
+    port = parsed.key.source_port;
+    EXPECT_TRUE(same_frame(syn.frame, at_endpoint("SEC").tos(kDscp).build()));
+    passes_to_client(endpoint("SAE"), at_client("SAE"));
+    for (const uint8_t tos : {kEct0, kEct1, kCe, uint8_t{kDscp | kCe}}) {
+        passes_to_endpoint(client("A").tos(tos), at_endpoint("A").tos(tos));
+        passes_to_client(endpoint("AE").tos(tos), at_client("AE").tos(tos));
+        passes_to_endpoint(client("AC").tos(tos), at_endpoint("AC").tos(tos));
+    }
+}
+
+// `field` written at `offset` of the TCP header, and the checksum made right.
+Bytes with_tcp_bytes(Bytes frame, IpFamily family, size_t offset, std::initializer_list<uint8_t> field) {
+    const size_t tcp_at = 14 + (family == IpFamily::V4 ? 20 : 40);
+    std::ranges::copy(field, frame.begin() + static_cast<std::ptrdiff_t>(tcp_at + offset));
+    const uint16_t sum = reference_l4_checksum(frame);
+    frame[tcp_at + offsetof(packet::TcpHeader, checksum)] = static_cast<uint8_t>(sum >> 8);
+    frame[tcp_at + offsetof(packet::TcpHeader, checksum) + 1] = static_cast<uint8_t>(sum);
+    return frame;
+}
+
+TEST_P(Tcp, UrgentPointersAndReservedBitsPassUntouched_NAT001) {
+    establish();
+    const auto as_it_came = [&](const PacketBuilder& sent, const PacketBuilder& expected, NicPortId from, size_t offset,
+                                std::initializer_list<uint8_t> field) {
+        const Outcome outcome = send(with_tcp_bytes(sent.build(), ends.family, offset, field), from);
+        ASSERT_EQ(outcome.verdict, Verdict::Transmit);
+        EXPECT_TRUE(same_frame(outcome.frame, with_tcp_bytes(expected.build(), ends.family, offset, field)));
+    };
+    constexpr size_t kUrgent = offsetof(packet::TcpHeader, urgent), kReserved = offsetof(packet::TcpHeader, words_and_reserved);
+    as_it_came(client("PAU").payload("urgent"), at_endpoint("PAU").payload("urgent"), kUp, kUrgent, {0x12, 0x34});
+    as_it_came(endpoint("PA").payload("stale"), at_client("PA").payload("stale"), kCluster, kUrgent, {0xff, 0xff});
+    as_it_came(client("A"), at_endpoint("A"), kUp, kReserved, {0x5f});  // AccECN's bit among them
+    as_it_came(endpoint("A"), at_client("A"), kCluster, kReserved, {0x51});
+}
+
+TEST_P(Tcp, ZeroWindowsAndTheirProbesPass_NAT001) {
+    establish();
+    passes_to_client(endpoint("A").seq(100).ack(500).window(0), at_client("A").seq(100).ack(500).window(0));
+    for (int probe = 0; probe < 5; ++probe) {
+        wait_s(60);
+        passes_to_endpoint(client("A").seq(499).ack(100).payload("x"), at_endpoint("A").seq(499).ack(100).payload("x"));
+        passes_to_client(endpoint("A").seq(100).ack(500).window(0), at_client("A").seq(100).ack(500).window(0));
+    }
+    passes_to_client(endpoint("A").seq(100).ack(500).window(65'535), at_client("A").seq(100).ack(500).window(65'535));
+}
+
+TEST_P(Tcp, SequenceNumbersWrap_NAT001) {
+    establish();
+    const std::string data(1'000, 'd');
+    for (uint32_t seq = 0xffff'f000; seq != 0xffff'f000 + 10 * 1'000; seq += 1'000) {
+        passes_to_endpoint(client("PA").seq(seq).ack(~seq).payload(data), at_endpoint("PA").seq(seq).ack(~seq).payload(data));
+        passes_to_client(endpoint("A").seq(~seq).ack(seq + 1'000), at_client("A").seq(~seq).ack(seq + 1'000));
+    }
+}
+
+// The endpoint and the client check sums; the gateway must not mend one. It adds the difference of what it has changed, so a sum that was
+// wrong by d is wrong by d.
+TEST_P(Tcp, AWrongChecksumLeavesWrongByAsMuch_NAT001) {
+    establish();
+    const auto difference = [](const Bytes& frame, size_t sum_at) {
+        const uint32_t carried = static_cast<uint32_t>(frame[sum_at] << 8 | frame[sum_at + 1]);
+        return (carried + 0xffff - reference_l4_checksum(frame)) % 0xffff;
+    };
+    const size_t sum_at = 14 + (ends.family == IpFamily::V4 ? 20 : 40) + offsetof(packet::TcpHeader, checksum);
+    for (int round = 0; round < 200; ++round) {
+        const auto wrong = static_cast<uint16_t>(prng.next());
+        const Bytes to_endpoint = client("PA").payload("data").l4_checksum(wrong).build();
+        const Bytes to_client = endpoint("PA").payload("data").l4_checksum(wrong).build();
+        const Outcome forward = send(to_endpoint, kUp), reverse = send(to_client, kCluster);
+        ASSERT_EQ(forward.verdict, Verdict::Transmit);
+        ASSERT_EQ(reverse.verdict, Verdict::Transmit);
+        EXPECT_EQ(difference(forward.frame, sum_at), difference(to_endpoint, sum_at)) << wrong;
+        EXPECT_EQ(difference(reverse.frame, sum_at), difference(to_client, sum_at)) << wrong;
+    }
+}
+
+// REJ-005: nothing of a connection that is unknown here goes to an endpoint. Its answers are counted and limited.
+TEST_P(Tcp, MidStreamSegmentsAreAnsweredByRstsUpToTheLimit_REJ003_REJ005) {
+    VirtualGateway limited(VirtualGateway::Options{.rejects_per_second = 1, .rejects_burst = 3});
+    limited.publish({web});
+    uint32_t answered = 0;
+    for (const char* flags : {"A", "PA", "FA", "SA", "A", "PA"}) {
+        const Outcome outcome = limited.send(ends.from_client().tcp(41'000, 80, flags).seq(7).ack(0x1234'5678).build());
+        if (outcome.verdict == Verdict::Transmit) {
+            ++answered;
+            PacketBuilder rst = ends.to_client();
+            ends.family == IpFamily::V4 ? rst.id(0).dont_fragment().ttl(64) : rst.hop_limit(64);
+            EXPECT_TRUE(same_frame(outcome.frame, rst.tcp(80, 41'000, "R").seq(0x1234'5678).ack(0).window(0).build()));
+        } else {
+            EXPECT_EQ(text_of(outcome.reason).counter, text_of(DropReason::RejectLimited).counter);
+        }
+    }
+    EXPECT_EQ(answered, 3u);
+    EXPECT_EQ(limited.send(ends.from_client().tcp(41'000, 80, "R").build()).reason, DropReason::RejectNotAllowed);
+    EXPECT_EQ(limited.connections(), 0u);
+}
+
+// An endpoint's late words about a flow that is over. Where clients are shown to endpoints, Linux would forward them as they are, and the
+// client would get an answer from an address that it has never asked.
+TEST_P(Tcp, AnEndpointsPacketsOfNoFlowNeverLeaveWithItsOwnAddress_NAT006) {
+    const auto to_client = [&](const char* flags) { return ends.from_backend_to_client(11).tcp(9376, 40'000, flags); };
+    const auto to_gateway = [&](const char* flags) { return ends.from_backend(11).tcp(9376, 40'000, flags); };
+    for (const char* flags : {"A", "PA", "FA", "SA", "R", "RA", ""}) {
+        // Where sources are translated an endpoint knows no client, so what it sends elsewhere is its own.
+        const Outcome outcome = send(to_client(flags).build(), kCluster);
+        EXPECT_EQ(outcome.verdict, translated ? Verdict::Punt : Verdict::Drop) << flags;
+        EXPECT_TRUE(translated || outcome.reason == DropReason::StrayReply) << text_of(outcome.reason).counter;
+        EXPECT_EQ(send(to_gateway(flags).build(), kCluster).verdict, Verdict::Punt) << "the host's own address, the host's own business";
+    }
+    EXPECT_EQ(send(to_client("S").build(), kCluster).verdict, Verdict::Punt) << "a connection that the endpoint begins";
+    const auto other_port = ends.from_backend_to_client(11).tcp(9377, 40'000, "A").build();
+    EXPECT_EQ(send(other_port, kCluster).verdict, Verdict::Punt) << "no endpoint's port";
+    const auto other_protocol = ends.from_backend_to_client(11).udp(9376, 40'000).build();
+    EXPECT_EQ(send(other_protocol, kCluster).verdict, Verdict::Punt) << "no endpoint's protocol";
+
+    // The endpoint is taken away while its last segments are under way.
+    TestService without = web;
+    without.backends = {12};
+    gateway.publish({without});
+    EXPECT_EQ(send(to_client("FA").build(), kCluster).verdict, translated ? Verdict::Punt : Verdict::Drop);
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+TEST_P(Tcp, LateDatagramsOfAnEndpointNeverLeaveWithItsOwnAddress_NAT006) {
+    const TestService dns = service_on_both(Protocol::Udp, 53, 5353, source);
+    gateway.publish({dns});
+    const auto answer = [&](uint16_t to) { return ends.from_backend_to_client(11).udp(5353, to).payload("late").build(); };
+    if (translated) {
+        EXPECT_EQ(send(answer(5'000), kCluster).verdict, Verdict::Punt);
+        return;
+    }
+    ASSERT_EQ(send(ends.from_client().udp(5'000, 53).payload("query").build(), kUp).verdict, Verdict::Transmit);
+    EXPECT_EQ(send(answer(5'000), kCluster).verdict, Verdict::Transmit);
+    dropped(ends.from_backend_to_client(11).udp(5353, 5'001), kCluster, DropReason::StrayReply);
+    wait_s(200);
+    dropped(ends.from_backend_to_client(11).udp(5353, 5'000), kCluster, DropReason::StrayReply);
+}
+
+}  // namespace
+}  // namespace penstock::test
