@@ -319,6 +319,11 @@ class Reader {
             return refuse("sctp-reject", "\"" + sctp + "\" is neither icmp nor abort");
         }
         options_.packets.aborts_sctp = sctp == "abort";
+        const std::string ip_options = text("ip-options");
+        if (ip_options != "pass" && ip_options != "drop") {
+            return refuse("ip-options", "\"" + ip_options + "\" is neither pass nor drop");
+        }
+        options_.packets.passes_ip_options = ip_options == "pass";
         return {};
     }
 

@@ -39,6 +39,7 @@ TEST(Options, OnePortIsEnoughAndTheRestHasDefaults) {
     EXPECT_EQ(options->affinity_entries, limits::kAffinityEntriesDefault);
     EXPECT_EQ(options->burst, limits::kBurstMax);
     EXPECT_EQ(options->idle, worker::IdleMode::Adaptive);
+    EXPECT_TRUE(options->packets.passes_ip_options);
     EXPECT_FALSE(options->identity.gateway_name.empty());
     EXPECT_EQ(options->identity.mode, model::GatewayMode::External);
     ASSERT_EQ(options->listen.size(), 1U);
@@ -105,6 +106,8 @@ TEST(Options, EveryOptionIsRead) {
                                 "16",
                                 "--idle",
                                 "poll",
+                                "--ip-options",
+                                "drop",
                                 "--gateway-name",
                                 "edge-1",
                                 "--mode",
@@ -157,6 +160,7 @@ TEST(Options, EveryOptionIsRead) {
     EXPECT_EQ(options->affinity_entries, 5000U);
     EXPECT_EQ(options->burst, 16U);
     EXPECT_EQ(options->idle, worker::IdleMode::Poll);
+    EXPECT_FALSE(options->packets.passes_ip_options);
     EXPECT_EQ(options->identity.gateway_name, "edge-1");
     EXPECT_EQ(options->identity.mode, model::GatewayMode::Node);
     EXPECT_EQ(options->identity.node_name, "worker-1");
@@ -213,6 +217,7 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--burst", "65"}, "--burst: \"65\""},
         {{"--burst", "3"}, "--burst: \"3\""},
         {{"--idle", "deeply"}, "--idle: \"deeply\""},
+        {{"--ip-options", "some"}, "--ip-options: \"some\" is neither pass nor drop"},
         {{"--blocklist", "list"}, "--blocklist: \"list\" is not the absolute path of a file"},
         {{"--flow-rules", "many"}, "--flow-rules: \"many\" is not in 0-65536"},
         {{"--vip-isolate", "yes"}, "--vip-isolate: \"yes\" is neither on nor off"},
@@ -311,7 +316,7 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--snat-ports",     "--log-format",       "--log-level",      "--config",      "--version",
                                "--burst",          "--affinity-entries", "--healthz",        "--sync-limit",  "--vip-presence",
                                "--withdraw-empty", "--blocklist",        "--flow-rules",     "--vip-isolate", "--vip-mark",
-                               "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "Examples"}) {
+                               "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "--ip-options",  "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());

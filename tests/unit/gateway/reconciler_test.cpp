@@ -30,7 +30,7 @@ class Bench {
                       .snat_addresses = {},
                       .snat_ports = {},
                       .host_ephemeral = {},
-                      .packets = {.answers_vip_echo = false},
+                      .packets = {.answers_vip_echo = false, .passes_ip_options = false},
                       .state_file = std::move(state_file),
                       .now = [this] { return std::chrono::steady_clock::time_point(std::chrono::seconds(clock_s)); }}) {
         initial = reconciler.begin(std::move(last_good), linux_with({"192.0.2.1"}));
@@ -125,6 +125,14 @@ TEST(Reconciler, PublishesWhatIsBlockedAndWhatElseIsAskedFor) {
     bench.reconciler.block({});
     bench.wait_for_publications(3);
     EXPECT_EQ(bench.published[2].blocked_sources, nullptr) << "no list, no look";
+}
+
+TEST(Reconciler, EachSnapshotSaysWhatTheOperatorDecidedAboutOddPackets) {
+    Bench bench;
+    EXPECT_FALSE(bench.initial->packets.passes_ip_options);
+    bench.reconciler.publish_again();
+    bench.wait_for_publications(1);
+    EXPECT_FALSE(bench.published[0].packets.passes_ip_options);
 }
 
 TEST(Reconciler, AFullStateIsPublishedThenAnswered) {
