@@ -58,9 +58,9 @@ std::vector<po::options_description> settings() {
     std::vector<po::options_description> groups;
 
     groups.emplace_back("Ports, workers, memory", kColumns, kColumns / 2).add_options()
-        ("port", texts("FIELDS"), "'device=D;twin=NAME;address=A/L,...;mtu=N', repeatable, needed at least once. device: a PCI address or a "
+        ("port", texts("FIELDS"), "'device=D;twin=NAME;address=A/L,...;mtu=N;mss=N', repeatable, needed at least once. device: a PCI address or a "
             "DPDK vdev string. twin: the Linux interface to create beside it. address: what the twin carries (default: none). mtu: IP bytes "
-            "(default 1500)")
+            "(default 1500). mss: TCP segments that a SYN through the port may offer to take, at most (default: whatever it offers)")
         ("workers", text("N"), "polling threads (default 1, or one for each of --worker-cores)")
         ("worker-cores", text("LIST"), "CPUs of the workers, as 2-5 or 1,1,2; one named twice gets two (default: the CPUs after the main "
             "core)")

@@ -91,7 +91,14 @@ class Reader {
             }
             options_.ports.push_back(std::move(*port));
         }
-        return check_ports(options_.ports);
+        if (auto status = check_ports(options_.ports); !status) {
+            return status;
+        }
+        for (size_t i = 0; i < options_.ports.size(); ++i) {
+            options_.packets.mss_max[i] = options_.ports[i].mss;
+            options_.packets.lowers_mss |= options_.ports[i].mss != 0;
+        }
+        return {};
     }
 
     Status read_workers() {

@@ -69,7 +69,7 @@ struct Options {
     std::vector<IpAddr> snat_addresses;
     nat::PortRange snat_ports;
 
-    config::PacketPolicy packets;  // but for what depends on the ports
+    config::PacketPolicy packets;
 
     log::Format log_format = log::Format::Text;
     std::vector<std::string> log_levels;  // checked

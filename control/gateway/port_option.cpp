@@ -54,8 +54,14 @@ Status read_field(PortOption& port, std::string_view name, std::string_view valu
             return refuse(name, quoted(value) + " is not in " + std::to_string(kMtuMin) + "-" + std::to_string(kMtuMax));
         }
         port.mtu = static_cast<uint16_t>(*mtu);
+    } else if (name == "mss") {
+        const auto mss = number(value, kMssMax);
+        if (!mss || *mss < kMssMin) {
+            return refuse(name, quoted(value) + " is not in " + std::to_string(kMssMin) + "-" + std::to_string(kMssMax));
+        }
+        port.mss = static_cast<uint16_t>(*mss);
     } else {
-        return fail(Errc::InvalidArgument, "there is no field " + quoted(name) + "; the fields are device, twin, address, mtu");
+        return fail(Errc::InvalidArgument, "there is no field " + quoted(name) + "; the fields are device, twin, address, mtu, mss");
     }
     return {};
 }

@@ -19,11 +19,17 @@ inline constexpr uint16_t kMtuMax = 9600;
 // Below it Linux takes IPv6 off an interface (RFC 8200, 5).
 inline constexpr uint16_t kMtuMinIpv6 = 1280;
 
+// Every host takes segments of 536 bytes (RFC 9293, 3.7.1), so a smaller limit serves nobody; and the largest MTU has no more than this
+// behind IPv4's and TCP's headers.
+inline constexpr uint16_t kMssMin = 536;
+inline constexpr uint16_t kMssMax = kMtuMax - 40;
+
 struct PortOption {
     std::string device;  // a PCI address or a vdev string, checked as far as that goes without hardware
     std::string twin;    // name of the TAP twin: a Linux interface name that is not in use yet
     std::vector<drivers::InterfaceAddress> addresses;
     uint16_t mtu = 1500;  // IP bytes
+    uint16_t mss = 0;     // what a SYN may offer at most that comes or leaves by the port; 0: anything
     bool operator==(const PortOption&) const = default;
 
     // InvalidArgument names the field and the rule: "twin: \"a/b\" is no interface name".

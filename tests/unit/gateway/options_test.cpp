@@ -194,6 +194,7 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--port", "device=net_af_packet1;twin=p1"}, "iface"},
         {{"--port", "device=net_null0;twin=p1;mtu=100"}, "--port: mtu: \"100\" is not in 576-9600"},
         {{"--port", "device=net_null0;twin=p1;mtu=1500x"}, "mtu: \"1500x\""},
+        {{"--port", "device=net_null0;twin=p1;mss=535"}, "--port: mss: \"535\" is not in 536-9560"},
         {{"--port", "device=net_null0;twin=p1;address=10.0.0.1"}, "--port: address: "},
         {{"--port", "device=net_null0;twin=p1;address=10.0.0.1/8,10.0.0.1/24"}, "10.0.0.1 is there twice"},
         {{"--port", "device=net_null0;twin=p1;speed=9"}, "no field \"speed\""},
@@ -264,6 +265,15 @@ TEST(Options, EachBreachIsRefusedByName) {
             << testing::PrintToString(refusal.arguments) << ": " << options.error().what;
     }
     EXPECT_EQ(Options::parse({}).error().what, "a gateway needs at least one --port");
+}
+
+TEST(Options, ASegmentSizeIsTheBusinessOfItsPort) {
+    const auto options = parse({"--port", "device=net_null0;twin=p1;mss=1360"});
+    ASSERT_TRUE(options) << options.error().what;
+    EXPECT_TRUE(options->packets.lowers_mss);
+    EXPECT_EQ(options->packets.mss_max[0], 0);
+    EXPECT_EQ(options->packets.mss_max[1], 1360);
+    EXPECT_FALSE(parse({})->packets.lowers_mss);
 }
 
 TEST(Options, EachLinkMayHaveTheSameLinkLocalAddress) {
