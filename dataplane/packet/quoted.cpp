@@ -14,6 +14,9 @@ namespace {
 
 constexpr size_t kPortsBytes = 4;
 
+// From the first byte of a too-big: 16 bits behind 16 that are unused (RFC 1191, 4), or 32 (RFC 4443, 3.2).
+constexpr size_t kMtuAt = 6, kMtuAt6 = 4;
+
 ByteView ip_packet(ByteView frame, const Parsed& parsed) noexcept {
     const size_t end = size_t{parsed.l3_offset} + parsed.l3_length;
     PENSTOCK_ASSERT(parsed.kind == PacketKind::Ip && end <= frame.size() && parsed.l4_offset <= end);
@@ -209,6 +212,28 @@ std::expected<Quote, DropReason> quoted_packet(ByteView frame, const Parsed& par
     const ByteView packet = ip_packet(frame, parsed);
     const size_t at = parsed.l4_offset + sizeof(IcmpHeader);
     return parsed.family == IpFamily::V4 ? quoted_in_ipv4(packet, at) : quoted_in_ipv6(packet, at);
+}
+
+std::optional<TooBig> too_big(ByteView frame, const Parsed& parsed, const Quote& quote) noexcept {
+    const bool is_v4 = parsed.family == IpFamily::V4;
+    const uint8_t* const message = frame.data() + parsed.l4_offset;
+    const auto header = load<IcmpHeader>(message);
+    if (header.type != (is_v4 ? 3 : 2) || (is_v4 && header.code != 4)) {
+        return std::nullopt;
+    }
+    const uint8_t* const quoted = frame.data() + quote.ip_offset;
+    if (is_v4) {
+        return TooBig{load<Be16>(message + kMtuAt).host(), load<Ipv4Header>(quoted).total_length.host()};
+    }
+    const uint32_t payload_bytes = load<Ipv6Header>(quoted).payload_length.host();
+    return TooBig{load<Be32>(message + kMtuAt6).host(), payload_bytes == 0 ? 0 : payload_bytes + uint32_t{sizeof(Ipv6Header)}};
+}
+
+void set_told_mtu(uint8_t* frame, const Parsed& parsed, uint16_t mtu) noexcept {
+    MessageEditor message(frame);
+    message.replace(parsed.l4_offset + kMtuAt, Be16::from_host(mtu));
+    const size_t sum_at = parsed.l4_offset + offsetof(IcmpHeader, checksum);
+    store(frame + sum_at, message.delta().applied_to(message.field(sum_at)));
 }
 
 template <WireAddress Address>

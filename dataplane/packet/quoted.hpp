@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <optional>
 
 #include "dataplane/base/bytes.hpp"
 #include "dataplane/base/verdict.hpp"
@@ -45,6 +46,18 @@ struct Quote {
 // packet of the error's family; IcmpUnknownFlow for a later fragment and for protocols without ports, which are no flow's. Neither the
 // error's checksum nor the quote's are looked at.
 [[nodiscard]] std::expected<Quote, DropReason> quoted_packet(ByteView frame, const Parsed& parsed) noexcept;
+
+// What a "packet too big" says (RFC 1191, 4; RFC 4443, 3.2).
+struct TooBig {
+    uint32_t mtu = 0;           // of the link that the quoted packet did not fit
+    uint32_t packet_bytes = 0;  // of the quoted packet when it was whole, as its header tells; 0: it does not (a jumbogram)
+    bool operator==(const TooBig&) const = default;
+};
+// Nothing where the error is another one. `quote` is what quoted_packet() found in it.
+[[nodiscard]] std::optional<TooBig> too_big(ByteView frame, const Parsed& parsed, const Quote& quote) noexcept;
+
+// Writes another MTU into the too-big of IPv4 in `frame`, and the message's checksum.
+void set_told_mtu(uint8_t* frame, const Parsed& parsed, uint16_t mtu) noexcept;
 
 // What leaves in place of an error's addresses and of what it quotes. The deltas are those of the quoted packet's way back, from what the
 // gateway has sent to what it had been sent.

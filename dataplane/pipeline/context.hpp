@@ -20,6 +20,7 @@
 #include "dataplane/pipeline/own_segments.hpp"
 #include "dataplane/pipeline/placement.hpp"
 #include "dataplane/pipeline/reject_limiter.hpp"
+#include "dataplane/pipeline/search_budget.hpp"
 #include "dataplane/route/neighbour_use.hpp"
 #include "dataplane/route/pending.hpp"
 #include "dataplane/stats/counters.hpp"
@@ -35,11 +36,6 @@ struct ResolveRequest {
 };
 // 256: one for each packet that may wait (limits::kPendingMax); a lost request is repeated by the next packet.
 using ResolveQueue = SpscQueue<ResolveRequest, limits::kPendingMax>;
-
-// ICMP errors for whose flow every worker may be asked (placement.hpp), by this one. A tunnel that is suddenly narrower makes each flow of
-// a client fetch one error; a thousand flows in the first second, and the others with their next packet. Forged ones then cost each worker
-// some 0.02 % of its time per asking worker.
-inline constexpr uint32_t kErrorSearchesPerSecond = 1'000;
 
 // What the stages must know of a NicPort.
 struct PortFacts {
@@ -70,7 +66,7 @@ struct WorkerContext {
     route::PendingPackets<rte_mbuf*> pending;
     route::NeighbourUse neighbour_use;
     RejectLimiter rejects;
-    RejectLimiter error_searches{kErrorSearchesPerSecond, kErrorSearchesPerSecond, rate};
+    SearchBudget error_searches{rate};
     FlowOrderWork flow_orders{rate};
     OwnSegments own_segments;
     lb::AffinityTable affinity;  // the same memory for all workers

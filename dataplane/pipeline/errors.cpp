@@ -1,5 +1,7 @@
 #include "dataplane/pipeline/errors.hpp"
 
+#include <optional>
+
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/pipeline/forward.hpp"
 
@@ -8,13 +10,34 @@ namespace {
 
 using packet::Quote;
 
+// No link carries less (RFC 791, 3.2; RFC 8200, 5).
+constexpr uint32_t mtu_min(IpFamily family) noexcept {
+    return family == IpFamily::V4 ? 68 : 1280;
+}
+// What an endpoint believes of a path, it believes of the SNAT address, behind which are all clients: one of them must not make the others'
+// packets tiny. Below this Linux goes for nobody (net.ipv4.route.min_pmtu). IPv6 has its own minimum.
+constexpr uint16_t kSharedMtuMin = 552;
+
+// Best of what the ports promise: a flow may have come by another one than an error about it.
+PortPromises promises_of_any_port(const WorkerContext& ctx) noexcept {
+    PortPromises any{.flow_stays_on_queue = false, .snat_blocks_on_queue = true};
+    for (const PortFacts& port : ctx.ports) {
+        if (port.promises.flow_stays_on_queue) {
+            any.flow_stays_on_queue = true;
+            any.snat_blocks_on_queue &= port.promises.snat_blocks_on_queue;
+        }
+    }
+    return any;
+}
+
 ErrorOwners owners_of(const WorkerContext& ctx, const Burst& burst, uint32_t i, const Quote& quote) noexcept {
     const Arrival& arrival = burst.arrival[i];
     if (arrival.note.from_host) {
         return {.candidates = place_from_host(quote.key.reversed(), *ctx.snapshot, ctx.owner, arrival.note.receiver)};
     }
     return place_error(quote.key, *ctx.snapshot, ctx.owner,
-                       {.receiver = arrival.note.receiver, .port = arrival.port, .promises = ctx.ports[arrival.port.value].promises});
+                       {.receiver = arrival.note.receiver, .port = arrival.port, .promises = ctx.ports[arrival.port.value].promises},
+                       promises_of_any_port(ctx));
 }
 
 // No flow of ours is quoted. `is_of_service`: it has, or had, the tuple of one. To the host's own address it may be about the host's own
@@ -45,6 +68,37 @@ Tuple<Address> tuple_of(const conn::Entry& connection, conn::Direction direction
     }
 }
 
+// Whether a too-big can be true, and may be told to whom it is for (RFC 5927, 7.2; RFC 8201, 4); its MTU is raised where it may be told,
+// but not that low. Anything else is the error's receiver's to judge.
+bool is_credible(Burst& burst, uint32_t i, const Quote& quote, const conn::Entry& connection, conn::Direction direction) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    const auto told = packet::too_big(ByteView(burst.data[i], burst.length[i]), parsed, quote);
+    if (!told) {
+        return true;
+    }
+    if (told->mtu < mtu_min(parsed.family)) {
+        return false;
+    }
+    const bool goes_to_endpoint = direction == conn::Direction::Forward;
+    const bool is_raised = goes_to_endpoint && !connection.source_kept && told->mtu < kSharedMtuMin;
+    const uint32_t mtu = is_raised ? kSharedMtuMin : told->mtu;
+    if (told->packet_bytes != 0 && mtu >= told->packet_bytes) {
+        return false;
+    }
+    if (is_raised) {
+        packet::set_told_mtu(burst.data[i], parsed, kSharedMtuMin);
+    }
+    return true;
+}
+
+// From outside with an address of the gateway's own: forged, and the receiver would believe that the gateway says it. Over a link-local one
+// nobody answers beyond the link (RFC 4291, 2.5.6).
+bool is_martian(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
+    const IpAddr& source = burst.parsed[i].key.source;
+    return !burst.arrival[i].note.from_host && (ctx.snapshot->routes->is_host_address(source) || may_be_of_flow(source, *ctx.snapshot) ||
+                                                (!source.is_v4() && source.is_link_local()));
+}
+
 // The connection's packets that go the error's way arrive in `direction`.
 template <packet::WireAddress Address>
 void translate(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote, const conn::Entry& connection,
@@ -62,13 +116,17 @@ void translate(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote,
         .quoted = {as_sent.source, as_sent.destination, Be16::from_host(connection.source_port(other)),
                    Be16::from_host(connection.destination_port(other))},
         .quoted_deltas = {connection.l4_delta.inverse_if(is_reverse), connection.ip_delta.inverse_if(is_reverse)}};
+    // An endpoint that would tell itself of its own packet, or a client: somebody has taken its address.
+    if (rewrite.source == rewrite.destination) {
+        return burst.drop(i, DropReason::MartianSource);
+    }
     packet::translate_error(burst.data[i], parsed, quote, rewrite);
-    ctx.count()[stats::Counter::IcmpErrorsTranslated].add(1);
     if constexpr (std::is_same_v<Address, Be32>) {
         forward_one(ctx, burst, i, rewrite.destination, parsed.l3_length);
     } else {
         forward_one(ctx, burst, i, IpAddr::v6(rewrite.destination), parsed.l3_length);
     }
+    ctx.count()[stats::Counter::IcmpErrorsTranslated].add(burst.verdict[i] == Verdict::Drop ? 0 : 1);
 }
 
 void pass(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote, conn::Found found) noexcept {
@@ -79,18 +137,28 @@ void pass(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote, conn
     if (parsed.ttl <= 1) {
         return burst.drop(i, DropReason::TtlExpired);  // of an error nobody is told (RFC 1122, 3.2.2)
     }
-    // From outside with an address of the host: forged, and the host would be believed.
-    if (!burst.arrival[i].note.from_host && ctx.snapshot->routes->is_host_address(parsed.key.source)) {
+    if (is_martian(ctx, burst, i)) {
         return burst.drop(i, DropReason::MartianSource);
     }
     const conn::Entry& connection = ctx.connections.at(found.index);
+    if (!is_credible(burst, i, quote, connection, found.direction)) {
+        return burst.drop(i, DropReason::BadIcmp);
+    }
     connection.is_v6() ? translate<std::array<uint8_t, 16>>(ctx, burst, i, quote, connection, found.direction)
                        : translate<Be32>(ctx, burst, i, quote, connection, found.direction);
 }
 
-// Asking everybody is for the few errors that come another way than their flow: forged ones must not occupy all workers.
-bool may_ask_on(WorkerContext& ctx, const ErrorOwners& owners, uint32_t turn) noexcept {
-    return turn + 1 != owners.candidates.count || !owners.may_be_anywhere || ctx.error_searches.take(ctx.now);
+// Asking everybody is for the few errors that come another way than their flow: forged ones must not occupy all workers, and broken ones
+// must not use up the turns of the others.
+std::optional<DropReason> refuses_search(WorkerContext& ctx, const Burst& burst, uint32_t i, const ErrorOwners& owners) noexcept {
+    if (!owners.may_be_anywhere || burst.arrival[i].note.tried + 1 != owners.candidates.count) {
+        return std::nullopt;
+    }
+    if (!packet::has_valid_icmp_checksum(ByteView(burst.data[i], burst.length[i]), burst.parsed[i])) {
+        return DropReason::BadIcmp;
+    }
+    const uint64_t destination = ctx.owner.client_hash(burst.parsed[i].key.destination);
+    return ctx.error_searches.take(ctx.now, destination) ? std::nullopt : std::optional(DropReason::IcmpUnknownFlow);
 }
 
 }  // namespace
@@ -124,8 +192,8 @@ void serve_error(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         if (const conn::Found found = find(); found.is_hit()) {
             return pass(ctx, burst, i, *quote, found);
         }
-        if (!may_ask_on(ctx, owners, turn)) {
-            break;
+        if (const auto refusal = refuses_search(ctx, burst, i, owners)) {
+            return settle_unknown(ctx, burst, i, *refusal, true);
         }
     }
     settle_unknown(ctx, burst, i, DropReason::IcmpUnknownFlow, owners.candidates.count > 0);

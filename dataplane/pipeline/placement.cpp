@@ -131,7 +131,7 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
 }
 
 ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                        const Arrived& arrived) noexcept {
+                        const Arrived& arrived, const PortPromises& of_any_port) noexcept {
     const packet::FlowKey answered = quoted.reversed();  // a packet of the flow that came the error's way
     lb::SourceModes modes;
     const nat::SnatAddress* replied = nullptr;
@@ -145,9 +145,10 @@ ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& s
     if (hash != nullptr && hash->covers(answered.source.family(), answered.protocol)) {
         as_answered.receiver = hash->worker_of(answered);
     }
-    return {
-        .candidates = place(answered, snapshot, owner, as_answered, Ask::Everybody),
-        .may_be_anywhere = rule == Rule::Frontend && modes.translate_seen && comes_to_one_of_many(answered, snapshot, arrived.promises)};
+    // An association's owner never follows from a queue (owner_of_translated).
+    return {.candidates = place(answered, snapshot, owner, as_answered, Ask::Everybody),
+            .may_be_anywhere = rule == Rule::Frontend && modes.translate_seen && answered.protocol != Protocol::Sctp &&
+                               comes_to_one_of_many(answered, snapshot, of_any_port)};
 }
 
 bool may_be_of_flow(const IpAddr& destination, const config::Snapshot& snapshot) noexcept {

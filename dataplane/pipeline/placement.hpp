@@ -80,9 +80,9 @@ struct ErrorOwners {
     }
 };
 
-// By the packet that it quotes (packet::quoted_packet()), which the gateway has sent.
+// By the packet that it quotes (packet::quoted_packet()), which the gateway has sent. `of_any_port`: the best promises of all ports.
 [[nodiscard]] ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
-                                      const Arrived& arrived) noexcept;
+                                      const Arrived& arrived, const PortPromises& of_any_port) noexcept;
 
 // Whether a fragment may be of a flow: its destination is a Service's or a SNAT address.
 [[nodiscard]] bool may_be_of_flow(const IpAddr& destination, const config::Snapshot& snapshot) noexcept;

@@ -56,11 +56,12 @@ PacketBuilder ip(const Link& link, const IpAddr& source, const IpAddr& destinati
                    : packet.ipv6(source.to_string(), destination.to_string()).hop_limit(ttl);
     return packet;
 }
-PacketBuilder packet_of(const Link& link, const FlowKey& key, uint8_t ttl = 64, const char* flags = "S") {
+constexpr size_t kFewBytes = 13, kManyBytes = 1'400;
+PacketBuilder packet_of(const Link& link, const FlowKey& key, uint8_t ttl = 64, const char* flags = "S", size_t payload_bytes = kFewBytes) {
     PacketBuilder packet = ip(link, key.source, key.destination, ttl);
     key.protocol == Protocol::Tcp ? packet.tcp(key.source_port, key.destination_port, flags).seq(77).ack(99)
                                   : packet.udp(key.source_port, key.destination_port);
-    return packet.payload("thirteen byte");
+    return packet.payload(Bytes(payload_bytes, 0x5a));
 }
 // What an error quotes: everything behind the Ethernet header, or no more than `most` bytes of it.
 Bytes quote(const Bytes& frame, size_t most = 10'000) {
@@ -85,6 +86,15 @@ std::vector<Kind> kinds_of(IpFamily family) {
     return family == IpFamily::V4 ? std::vector<Kind>{{3, 0}, {3, 1}, {3, 3}, {3, 4, 1'396}, {3, 13}, {11, 0}, {11, 1}, {12, 0, 0x14000000}}
                                   : std::vector<Kind>{{1, 0}, {1, 4}, {2, 0, 1'396}, {3, 0}, {3, 1}, {4, 1, 40}};
 }
+// About a packet that such a link would not carry.
+size_t payload_for(const Kind& kind) {
+    return (kind.type == 3 && kind.code == 4) || kind.type == 2 ? kManyBytes : kFewBytes;
+}
+Kind too_big(IpFamily family, uint32_t mtu) {
+    return family == IpFamily::V4 ? Kind{3, 4, mtu} : Kind{2, 0, mtu};
+}
+// As much of a packet as routers quote.
+constexpr size_t kQuotedBytes = 500;
 Kind unreachable(IpFamily family) {
     return family == IpFamily::V4 ? Kind{3, 3} : Kind{1, 4};
 }
@@ -107,10 +117,12 @@ struct Opened {
     FlowKey inside;
     [[nodiscard]] uint8_t host() const { return inside.destination.bytes()[15]; }
     // The client's packet when the gateway has sent it on, and when an error about that is translated back; the same of the answer.
-    [[nodiscard]] PacketBuilder request() const { return packet_of(to_backend(host()), inside, 63); }
-    [[nodiscard]] PacketBuilder request_as_sent() const { return packet_of(kFromClient, outside, 63); }
-    [[nodiscard]] PacketBuilder answer() const { return packet_of(kToClient, outside.reversed(), 63, "SA"); }
-    [[nodiscard]] PacketBuilder answer_as_sent() const { return packet_of(from_backend(host()), inside.reversed(), 63, "SA"); }
+    [[nodiscard]] PacketBuilder request(size_t bytes = kFewBytes) const { return packet_of(to_backend(host()), inside, 63, "S", bytes); }
+    [[nodiscard]] PacketBuilder request_as_sent(size_t bytes = kFewBytes) const { return packet_of(kFromClient, outside, 63, "S", bytes); }
+    [[nodiscard]] PacketBuilder answer(size_t bytes = kFewBytes) const { return packet_of(kToClient, outside.reversed(), 63, "SA", bytes); }
+    [[nodiscard]] PacketBuilder answer_as_sent(size_t bytes = kFewBytes) const {
+        return packet_of(from_backend(host()), inside.reversed(), 63, "SA", bytes);
+    }
 };
 
 using Variant = std::tuple<uint32_t, IpFamily, Protocol, lb::SourceMode, bool>;
@@ -158,7 +170,8 @@ TEST_P(IcmpErrors, FromTheEndpointsSideQuoteWhatTheClientHadSent_ICMP001_ICMP003
     for (uint8_t client = 2; client < 12; ++client) {
         const Opened flow = open(client);
         for (const Kind kind : kinds_of(family)) {
-            const Bytes told = quote(flow.request()), expected = quote(flow.request_as_sent());
+            const Bytes told = quote(flow.request(payload_for(kind)), kQuotedBytes);
+            const Bytes expected = quote(flow.request_as_sent(payload_for(kind)), kQuotedBytes);
             expect(gateway.send(error(from_backend(flow.host()), flow.inside.destination, flow.inside.source, kind, told), kCluster,
                                 any_worker()),
                    kUp, error(kToClient, flow.outside.destination, flow.outside.source, kind, expected, 63));
@@ -177,7 +190,8 @@ TEST_P(IcmpErrors, FromTheClientsSideQuoteWhatTheEndpointHadSent_ICMP002_ICMP003
     for (uint8_t client = 2; client < 12; ++client) {
         const Opened flow = open(client);
         for (const Kind kind : kinds_of(family)) {
-            const Bytes told = quote(flow.answer()), expected = quote(flow.answer_as_sent());
+            const Bytes told = quote(flow.answer(payload_for(kind)), kQuotedBytes);
+            const Bytes expected = quote(flow.answer_as_sent(payload_for(kind)), kQuotedBytes);
             expect(gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind, told), kUp, any_worker()), kCluster,
                    error(to_backend(flow.host()), flow.inside.source, flow.inside.destination, kind, expected, 63));
             expect(gateway.send(error(kFromClient, router, flow.outside.destination, kind, told), kUp, any_worker()), kCluster,
@@ -396,6 +410,102 @@ TEST_P(IcmpErrors, BrokenOnesEndHere_ICMP001) {
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
 }
 
+// RFC 5927, 7.2: whoever can forge errors, or has a client's right to send them, must not make everybody's packets tiny. What an endpoint
+// believes of a path it believes of the SNAT address, so of all clients; below 552 bytes it is not told.
+TEST_P(IcmpErrors, TellNoMtuThatCannotBeTrue_ICMP003) {
+    gateway.publish({served_by({11}, protocol, source)});
+    const Opened flow = open();
+    const IpAddr router = far(family, 200);
+    const auto to_client = [&](const PacketBuilder& request, Kind kind) {
+        return gateway.send(error(from_backend(kRouterHost), router, flow.inside.source, kind, quote(request, kQuotedBytes)), kCluster,
+                            any_worker());
+    };
+    const auto to_endpoint = [&](const PacketBuilder& answer, Kind kind) {
+        return gateway.send(error(kFromClient, router, flow.outside.destination, kind, quote(answer, kQuotedBytes)), kUp, any_worker());
+    };
+    const auto expect_refused = [&](size_t payload_bytes, uint32_t mtu) {
+        expect_drop(to_client(flow.request(payload_bytes), too_big(family, mtu)), DropReason::BadIcmp);
+        expect_drop(to_endpoint(flow.answer(payload_bytes), too_big(family, mtu)), DropReason::BadIcmp);
+    };
+    const auto expect_told = [&](uint32_t mtu, uint32_t mtu_of_endpoint) {
+        expect(
+            to_client(flow.request(kManyBytes), too_big(family, mtu)), kUp,
+            error(kToClient, router, flow.outside.source, too_big(family, mtu), quote(flow.request_as_sent(kManyBytes), kQuotedBytes), 63));
+        expect(to_endpoint(flow.answer(kManyBytes), too_big(family, mtu)), kCluster,
+               error(to_backend(11), router, flow.inside.destination, too_big(family, mtu_of_endpoint),
+                     quote(flow.answer_as_sent(kManyBytes), kQuotedBytes), 63));
+    };
+    const auto whole = static_cast<uint32_t>(quote(flow.request(kManyBytes)).size());
+    expect_told(whole - 1, whole - 1);
+    for (const uint32_t mtu : {whole, whole + 1, uint32_t{9'000}, uint32_t{65'535}}) {
+        expect_refused(kManyBytes, mtu);
+    }
+    const bool is_v4 = family == IpFamily::V4;
+    const uint32_t least = is_v4 ? 68 : 1'280;
+    for (const uint32_t mtu : {uint32_t{0}, least - 1}) {
+        expect_refused(kManyBytes, mtu);
+    }
+    const bool is_shared = source == lb::SourceMode::Translate;
+    for (const uint32_t mtu : {least, uint32_t{551}, uint32_t{552}, uint32_t{553}}) {
+        if (mtu >= least) {
+            expect_told(mtu, is_shared ? std::max(mtu, uint32_t{552}) : mtu);
+        }
+    }
+    if (!is_v4) {
+        expect_refused(kManyBytes, 0xffffffff);
+        return;
+    }
+    // What would be told to the endpoint is not below the length either.
+    constexpr size_t kSomeBytes = 450;
+    const Outcome small = to_endpoint(flow.answer(kSomeBytes), too_big(family, 400));
+    if (is_shared) {
+        expect_drop(small, DropReason::BadIcmp);
+    } else {
+        EXPECT_EQ(small.verdict, Verdict::Transmit);
+    }
+    EXPECT_EQ(to_client(flow.request(kSomeBytes), too_big(family, 400)).verdict, Verdict::Transmit);
+    // The upper half of the word is nobody's (RFC 1191, 4), and another code of the type has no MTU.
+    EXPECT_EQ(to_client(flow.request(kManyBytes), {3, 4, 0xffff0000 + 1'396}).verdict, Verdict::Transmit);
+    EXPECT_EQ(to_client(flow.request(kManyBytes), {3, 1, 67}).verdict, Verdict::Transmit);
+    // A kernel that sends more than 64 KiB at once quotes a packet that tells no length.
+    EXPECT_EQ(to_client(flow.request(kManyBytes).ip_total_length(0), too_big(family, 1'396)).verdict, Verdict::Transmit);
+}
+
+// Whom an error comes from, its receiver believes; some it cannot come from.
+TEST_P(IcmpErrors, FromWhomTheyCannotComeEndHere_ICMP005) {
+    TestService other = served_by({12}, protocol, source);
+    const IpAddr other_vip = family == IpFamily::V4 ? IpAddr::v4(80, 11, 12, 11) : *IpAddr::parse("2001:db8:80::11");
+    other.name = "other";
+    other.frontends = {{other_vip, 80}};
+    gateway.publish({served_by({11}, protocol, source), other});
+    const Opened flow = open();
+    const Kind kind = unreachable(family);
+    const auto to_client = [&](const IpAddr& from) {
+        return gateway.send(error(from_backend(11), from, flow.inside.source, kind, quote(flow.request())), kCluster, any_worker());
+    };
+    const auto to_endpoint = [&](const IpAddr& from) {
+        return gateway.send(error(kFromClient, from, flow.outside.destination, kind, quote(flow.answer())), kUp, any_worker());
+    };
+    const IpAddr snat = family == IpFamily::V4 ? kClusterAddress : kClusterAddress6;
+    for (const IpAddr& own : {other_vip, snat}) {
+        expect_drop(to_client(own), DropReason::MartianSource);
+        expect_drop(to_endpoint(own), DropReason::MartianSource);
+    }
+    // It would tell the receiver about itself.
+    expect_drop(to_client(flow.outside.source), DropReason::MartianSource);
+    expect_drop(to_endpoint(flow.inside.destination), DropReason::MartianSource);
+    if (family == IpFamily::V6) {
+        const IpAddr on_link = *IpAddr::parse("fe80::1");
+        expect_drop(to_client(on_link), DropReason::MartianSource);
+        expect_drop(to_endpoint(on_link), DropReason::MartianSource);
+    }
+    EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
+    // What goes nowhere was not sent on.
+    gateway.remove_routes();
+    expect_drop(to_client(far(family, 200)), DropReason::NoRoute);
+    EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
+}
+
 // A redirect is for its own link, and source quench is no more; of ICMPv6 only the four kinds of RFC 4443 are known.
 TEST_P(IcmpErrors, OtherKindsAreNotPassedOn_ICMP001) {
     gateway.publish({served_by({11}, protocol, source)});
@@ -417,9 +527,10 @@ TEST_P(IcmpErrors, AreNoConcernOfSourceRanges_SRC006_ICMP003) {
     gateway.publish({service});
     const Opened flow = open(7);
     const IpAddr router = far(family, 200);
-    const Kind too_big = family == IpFamily::V4 ? Kind{3, 4, 1'280} : Kind{2, 0, 1'280};
-    expect(gateway.send(error(kFromClient, router, flow.outside.destination, too_big, quote(flow.answer())), kUp, any_worker()), kCluster,
-           error(to_backend(11), router, flow.inside.destination, too_big, quote(flow.answer_as_sent()), 63));
+    const Kind kind = too_big(family, 1'280);
+    const Bytes told = quote(flow.answer(kManyBytes), kQuotedBytes);
+    expect(gateway.send(error(kFromClient, router, flow.outside.destination, kind, told), kUp, any_worker()), kCluster,
+           error(to_backend(11), router, flow.inside.destination, kind, quote(flow.answer_as_sent(kManyBytes), kQuotedBytes), 63));
 }
 
 TEST_P(IcmpErrors, FromABlockedSourceAreNotTranslated) {
@@ -491,7 +602,11 @@ TEST(IcmpQuotes, WrongSumsInsideStayWrong_ICMP001) {
 TEST(IcmpSearch, AsksAllWorkersABoundedNumberOfTimes_ICMP002) {
     constexpr uint32_t kWorkers = 8;
     VirtualGateway gateway(VirtualGateway::Options{.workers = kWorkers, .flow_stays_on_queue = true});
-    gateway.publish({served_by({11}, Protocol::Udp)});
+    TestService service = served_by({11}, Protocol::Udp);
+    for (uint8_t n = 1; n <= 20; ++n) {
+        service.frontends.push_back({IpAddr::v4(80, 11, 13, n), 80});
+    }
+    gateway.publish({service});
     const auto about = [](const FlowKey& outside) {
         return error(kFromClient, outside.source, outside.destination, {3, 3}, quote(packet_of(kToClient, outside.reversed(), 63)));
     };
@@ -515,6 +630,65 @@ TEST(IcmpSearch, AsksAllWorkersABoundedNumberOfTimes_ICMP002) {
     }
     EXPECT_LE(asked_all, pipeline::kErrorSearchesPerSecond);
     EXPECT_GE(asked_all, pipeline::kErrorSearchesPerSecond - kWorkers * kWorkers);
+    EXPECT_EQ(gateway.send(about(unknown), kUp, {3}).handoffs, 0u);
+    // Errors to other Services' addresses have turns of their own, of which two addresses in 64 share some by chance.
+    uint32_t others = 0;
+    for (uint8_t n = 1; n <= 20; ++n) {
+        const FlowKey other{far(IpFamily::V4, 99), IpAddr::v4(80, 11, 13, n), 40'000, 80, Protocol::Udp, {}};
+        others += gateway.send(about(other), kUp, {3}).handoffs > 0 ? 1 : 0;
+    }
+    EXPECT_GE(others, 10u);
+}
+
+// Broken errors cost their sender nothing; they must not cost the others their turn.
+TEST(IcmpSearch, IsNotForBrokenErrors_ICMP002) {
+    VirtualGateway gateway(VirtualGateway::Options{.workers = 4, .flow_stays_on_queue = true});
+    gateway.publish({served_by({11}, Protocol::Udp)});
+    const FlowKey outside{far(IpFamily::V4, 7), kVip, 40'000, 80, Protocol::Udp, {}};
+    ASSERT_EQ(gateway.send(packet_of(kFromClient, outside).build(), kUp, {1}).verdict, Verdict::Transmit);
+    const auto about = [&] {
+        return ip(kFromClient, outside.source, kVip).icmp(3, 3).payload(quote(packet_of(kToClient, outside.reversed(), 63)));
+    };
+    const Bytes broken = about().l4_checksum(0x1234).build();
+    for (uint32_t n = 0; n < 2 * pipeline::kErrorSearchesPerSecond; ++n) {
+        const Outcome told = gateway.send(broken, kUp, {3});
+        EXPECT_EQ(told.reason, DropReason::BadIcmp);
+        EXPECT_EQ(told.handoffs, 0u);
+    }
+    EXPECT_EQ(gateway.send(about().build(), kUp, {3}).verdict, Verdict::Transmit);
+}
+
+// Whose an association is never depends on a queue.
+TEST(IcmpSearch, IsNotForSctp_ICMP002_SCTP001) {
+    constexpr uint32_t kWorkers = 8;
+    VirtualGateway gateway(VirtualGateway::Options{.workers = kWorkers, .flow_stays_on_queue = true});
+    gateway.publish({served_by({11}, Protocol::Sctp)});
+    for (uint8_t host = 1; host < 50; ++host) {
+        const IpAddr client = far(IpFamily::V4, host);
+        const Bytes quoted = quote(ip(kToClient, kVip, client).sctp(80, 40'000, 5).chunk(0, Bytes(16)));
+        const Outcome told = gateway.send(error(kFromClient, client, kVip, {3, 3}, quoted), kUp, {3});
+        EXPECT_EQ(told.reason, DropReason::IcmpUnknownFlow);
+        EXPECT_LE(told.handoffs, 1u);
+    }
+}
+
+// A flow is where its own port's queue brought it, whatever the port that the error comes by promises.
+TEST(IcmpSearch, FindsFlowsOfPortsThatPromiseMore_ICMP002) {
+    constexpr uint32_t kWorkers = 8;
+    VirtualGateway gateway(VirtualGateway::Options{.workers = kWorkers, .flow_stays_on_queue = true});
+    for (uint32_t worker = 0; worker < kWorkers; ++worker) {
+        gateway.worker(worker).ports[kCluster.value].promises = {};
+    }
+    gateway.publish({served_by({11}, Protocol::Udp)});
+    for (uint8_t owner = 0; owner < kWorkers; ++owner) {
+        const FlowKey outside{far(IpFamily::V4, owner), kVip, 40'000, 80, Protocol::Udp, {}};
+        ASSERT_EQ(gateway.send(packet_of(kFromClient, outside).build(), kUp, {owner}).verdict, Verdict::Transmit);
+        const Outcome told = gateway.send(
+            error(from_backend(kRouterHost), far(IpFamily::V4, 200), kVip, {3, 1}, quote(packet_of(kToClient, outside.reversed(), 63))),
+            kCluster, {3});
+        EXPECT_EQ(told.verdict, Verdict::Transmit) << text_of(told.reason).counter;
+        EXPECT_EQ(told.worker, WorkerId{owner});
+    }
 }
 
 class Echo : public testing::TestWithParam<std::tuple<uint32_t, IpFamily>> {
