@@ -66,6 +66,8 @@ struct WorkerContext {
     route::PendingPackets<rte_mbuf*> pending;
     route::NeighbourUse neighbour_use;
     RejectLimiter rejects;
+    // As many again: whoever pings does not keep others from learning that they are refused.
+    RejectLimiter echoes{limits::kRejectsPerSecond, limits::kRejectsBurst, rate};
     SearchBudget error_searches{rate};
     FlowOrderWork flow_orders{rate};
     OwnSegments own_segments;

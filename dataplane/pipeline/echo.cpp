@@ -12,7 +12,7 @@ void answer(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const std::span<uint8_t> frame(burst.data[i], burst.length[i]);
     // The limit first: it costs nothing, and checking a flood's checksums would.
-    if (!ctx.rejects.take(ctx.now)) {
+    if (!ctx.echoes.take(ctx.now)) {
         return burst.drop(i, DropReason::RejectLimited);
     }
     if (!packet::has_valid_icmp_checksum(frame, parsed)) {
@@ -21,8 +21,8 @@ void answer(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const IpAddr client = parsed.key.source;
     burst.length[i] = packet::make_echo_reply(frame, parsed);
     burst.answers[i] = true;
-    ctx.count()[stats::Counter::EchoReplies].add(1);
     forward_one(ctx, burst, i, client, static_cast<uint16_t>(burst.length[i] - sizeof(packet::EthernetHeader)));
+    ctx.count()[stats::Counter::EchoReplies].add(burst.verdict[i] == Verdict::Drop ? 0 : 1);
 }
 
 }  // namespace
@@ -56,6 +56,10 @@ void serve_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (!from_host && snapshot.routes->is_present_vip(parsed.key.destination)) {
         burst.verdict[i] = Verdict::Punt;
         return;
+    }
+    // There is one such address on each link, and no route says which is meant (RFC 4291, 2.5.6).
+    if (!parsed.key.source.is_v4() && parsed.key.source.is_link_local()) {
+        return burst.drop(i, DropReason::MartianSource);
     }
     answer(ctx, burst, i);
 }

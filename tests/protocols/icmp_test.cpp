@@ -757,7 +757,14 @@ TEST_P(Echo, NobodyIsAnsweredWhoMustNotBe_ICMP007_REJ003) {
     expect_drop(send(ip(kFromClient, client, vip).icmp(family == IpFamily::V4 ? 13 : 139, 0)), DropReason::VipPortClosed);
     client = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
     expect_drop(send(request()), DropReason::MartianSource);
-    EXPECT_EQ(gateway.count(Counter::EchoReplies), 0u);
+    if (family == IpFamily::V6) {
+        client = *IpAddr::parse("fe80::1");  // on which link?
+        expect_drop(send(request()), DropReason::MartianSource);
+    }
+    gateway.remove_routes();
+    client = far(family, 7);
+    expect_drop(send(request()), DropReason::NoRoute);
+    EXPECT_EQ(gateway.count(Counter::EchoReplies), 0u) << "nothing was sent";
 }
 
 TEST_P(Echo, IsDroppedWhereTheOperatorSaysSo_ICMP007) {
@@ -830,6 +837,9 @@ TEST(EchoLimit, RepliesAreLimitedLikeAllAnswers_ICMP007_REJ003) {
     EXPECT_EQ(gateway.send(request).verdict, Verdict::Transmit);
     EXPECT_EQ(gateway.send(request).verdict, Verdict::Transmit);
     EXPECT_EQ(gateway.send(request).reason, DropReason::RejectLimited);
+    const FlowKey midstream{kClient, kVip, 40'000, 80, Protocol::Tcp, {}};
+    const Outcome refused = gateway.send(packet_of(kFromClient, midstream, 64, "A").build());
+    EXPECT_EQ(refused.verdict, Verdict::Transmit) << "pings keep nobody from learning that he is refused";
     gateway.advance_seconds(1);
     EXPECT_EQ(gateway.send(request).verdict, Verdict::Transmit);
 }

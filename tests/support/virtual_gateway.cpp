@@ -90,6 +90,7 @@ void VirtualGateway::start_worker(uint32_t index) {
         .pending = route::PendingPackets<rte_mbuf*>(rate_),
         .neighbour_use = route::NeighbourUse(state.neighbour_use),
         .rejects = pipeline::RejectLimiter(options_.rejects_per_second, options_.rejects_burst, rate_),
+        .echoes = pipeline::RejectLimiter(options_.rejects_per_second, options_.rejects_burst, rate_),
         .affinity = affinity_,
         .counters = {&state.worker_counters, state.services, state.backends},
         .resolve = &state.resolve,
