@@ -34,7 +34,7 @@ void answer_by_abort(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     burst.length[i] = *answer;
     burst.answers[i] = true;
     forward_one(ctx, burst, i, sender, static_cast<uint16_t>(*answer - sizeof(packet::EthernetHeader)));
-    ctx.count()[Counter::ResetsSent].add(1);
+    ctx.count()[Counter::ResetsSent].add(burst.verdict[i] == Verdict::Drop ? 0 : 1);
 }
 
 conn::SctpPacket packet_of(const Burst& burst, uint32_t i) noexcept {

@@ -168,7 +168,7 @@ void reset_both_sides(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     // other side, that side answers by saying what it expects (RFC 5961, 3), and is reset exactly there.
     const packet::FlowKey onward = ctx.connections.at(found.index).key(conn::opposite(found.direction)).reversed();
     const bool is_sent = send_segment(ctx, onward, numbers, TcpFlags{TcpFlags::kRst | TcpFlags::kAck});
-    ctx.count()[Counter::ResetsSent].add(is_sent ? 2 : 1);
+    ctx.count()[Counter::ResetsSent].add((burst.verdict[i] == Verdict::Drop ? 0 : 1) + (is_sent ? 1 : 0));
 }
 
 void probe_again(WorkerContext& ctx, ConnectionIndex index) noexcept {

@@ -76,8 +76,8 @@ void answer(WorkerContext& ctx, Burst& burst, uint32_t i, packet::IcmpError erro
     }
     burst.length[i] = *made;
     burst.answers[i] = true;
-    ctx.count()[stats::Counter::IcmpErrorsSent].add(1);
     forward_one(ctx, burst, i, sender, static_cast<uint16_t>(*made - burst.parsed[i].l3_offset));
+    ctx.count()[stats::Counter::IcmpErrorsSent].add(burst.verdict[i] == Verdict::Drop ? 0 : 1);
 }
 
 }  // namespace

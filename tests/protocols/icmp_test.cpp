@@ -844,5 +844,16 @@ TEST(EchoLimit, RepliesAreLimitedLikeAllAnswers_ICMP007_REJ003) {
     EXPECT_EQ(gateway.send(request).verdict, Verdict::Transmit);
 }
 
+TEST(OwnErrors, AreCountedWhenTheyAreSent_ICMP006) {
+    VirtualGateway gateway;
+    gateway.publish({served_by({11}, Protocol::Tcp)});
+    const Bytes expired = packet_of(kFromClient, {kClient, kVip, 40'000, 80, Protocol::Tcp, {}}, 1).build();
+    EXPECT_EQ(gateway.send(expired).verdict, Verdict::Transmit);
+    EXPECT_EQ(gateway.count(Counter::IcmpErrorsSent), 1u);
+    gateway.remove_routes();
+    EXPECT_EQ(gateway.send(expired).reason, DropReason::NoRoute);
+    EXPECT_EQ(gateway.count(Counter::IcmpErrorsSent), 1u);
+}
+
 }  // namespace
 }  // namespace penstock::test
