@@ -52,6 +52,7 @@ Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept : rate_(rate), c
     set_sctp(SctpState::CookieEchoed, timeouts.sctp_half_open_s);
     set_sctp(SctpState::Established, timeouts.sctp_established_s);
     set_sctp(SctpState::Restarting, timeouts.sctp_established_s);
+    set_sctp(SctpState::BackendRestarting, timeouts.sctp_established_s);
     set_sctp(SctpState::Shutdown, timeouts.sctp_closing_s);
     set_sctp(SctpState::ShutdownAcked, timeouts.sctp_closing_s);
     set_sctp(SctpState::Closed, timeouts.sctp_closed_s);

@@ -62,7 +62,7 @@ class Limits {
             case Protocol::Udp:
                 return state == static_cast<uint8_t>(DatagramState::TwoWay);
             case Protocol::Sctp:
-                return state == static_cast<uint8_t>(SctpState::Established) || state == static_cast<uint8_t>(SctpState::Restarting);
+                return state >= static_cast<uint8_t>(SctpState::Established) && state <= static_cast<uint8_t>(SctpState::BackendRestarting);
         }
         return false;
     }

@@ -12,8 +12,8 @@ std::string_view to_string(TcpState state) noexcept {
 }
 
 std::string_view to_string(SctpState state) noexcept {
-    static constexpr std::array<std::string_view, kSctpStates> kNames{"cookie-wait", "cookie-echoed",  "established", "restarting",
-                                                                      "shutdown",    "shutdown-acked", "closed",      "aborting"};
+    static constexpr std::array<std::string_view, kSctpStates> kNames{
+        "cookie-wait", "cookie-echoed", "established", "restarting", "restarting", "shutdown", "shutdown-acked", "closed", "aborting"};
     return kNames[static_cast<size_t>(state)];
 }
 

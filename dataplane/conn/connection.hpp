@@ -46,16 +46,17 @@ enum class DatagramState : uint8_t { OneWay, TwoWay };
 
 // Where an SCTP association stands as its packets passed the gateway. sctp_state.hpp holds the transitions.
 enum class SctpState : uint8_t {
-    CookieWait,     // an INIT has passed
-    CookieEchoed,   // the client has sent back the cookie that the backend gave it
-    Established,    // the backend has accepted it
-    Restarting,     // one side has begun the association anew (RFC 9260, 5.2): the tags are not known until the other side agrees
-    Shutdown,       // one side has nothing more to send and asks the other to finish
-    ShutdownAcked,  // the other has finished
-    Closed,         // that was confirmed, or an ABORT has passed
-    Aborting,       // ended by an order: what either side still sends is answered by an ABORT (pipeline/flow_orders.hpp)
+    CookieWait,         // an INIT has passed
+    CookieEchoed,       // the client has sent back the cookie that the backend gave it
+    Established,        // the backend has accepted it
+    Restarting,         // as established; but the client has sent a cookie with another tag, and may have begun anew (RFC 9260, 5.2)
+    BackendRestarting,  // the same of the backend
+    Shutdown,           // one side has nothing more to send and asks the other to finish
+    ShutdownAcked,      // the other has finished
+    Closed,             // that was confirmed, or an ABORT has passed
+    Aborting,           // ended by an order: what either side still sends is answered by an ABORT (pipeline/flow_orders.hpp)
 };
-inline constexpr uint8_t kSctpStates = 8;
+inline constexpr uint8_t kSctpStates = 9;
 
 // "syn-sent", "established", ...; "one-way", "two-way"; "cookie-wait", ...
 [[nodiscard]] std::string_view to_string(TcpState state) noexcept;

@@ -46,7 +46,8 @@ conn::SctpPacket packet_of(const Burst& burst, uint32_t i) noexcept {
             .initiate_tag = is_init ? packet::initiate_tag(burst.data[i], parsed) : 0};
 }
 
-void remember(WorkerContext& ctx, ConnectionIndex index, const conn::Association& before, const conn::Association& after) noexcept {
+void remember(WorkerContext& ctx, ConnectionIndex index, const conn::Association& before, const conn::SctpStep& step) noexcept {
+    const conn::Association& after = step.next;
     for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
         const auto at = static_cast<size_t>(direction);
         if (before.tags[at] != after.tags[at]) {
@@ -57,7 +58,9 @@ void remember(WorkerContext& ctx, ConnectionIndex index, const conn::Association
         ctx.counters.backends[ctx.connections.at(index).backend.value].open.subtract(1);
     }
     ctx.connections.set_state(index, after.state, ctx.now_coarse);
-    ctx.connections.touch(index, ctx.now_coarse);
+    if (step.shows_life) {
+        ctx.connections.touch(index, ctx.now_coarse);
+    }
 }
 
 }  // namespace
@@ -78,8 +81,11 @@ Tracked serve_association(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept
         case conn::SctpAction::WrongTag:
             burst.drop(i, DropReason::SctpWrongTag);
             return Tracked::IsSettled;
+        case conn::SctpAction::Stray:
+            burst.drop(i, DropReason::SctpNoAssociation);
+            return Tracked::IsSettled;
     }
-    remember(ctx, found.index, before, step.next);
+    remember(ctx, found.index, before, step);
     stats::ServiceCounters::Passed& passed = ctx.counters.services[entry.service.value].passed[static_cast<size_t>(found.direction)];
     passed.packets.add(1);
     passed.bytes.add(burst.parsed[i].l3_length);

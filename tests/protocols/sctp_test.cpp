@@ -153,6 +153,91 @@ TEST_P(Sctp, AnAbortEndsItAndItsTupleMayBeginAgain_SCTP002) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
+// Who sees nothing but knows a peer's address and its fixed port.
+TEST_P(Sctp, ForgedHandshakesKeepNobodyOut_SCTP002) {
+    gateway.publish({service});
+    constexpr uint32_t kForged = 0x666;
+    const auto forge = [&] {
+        passes_up(0, init(kForged), "forged INIT");
+        passes_up(kForged + 1, one(kCookieEcho, data_of(50)), "forged COOKIE ECHO");
+    };
+    forge();
+    passes_up(0, init(kClientTag), "INIT");
+    forge();
+    passes_down(kClientTag, init_ack(kBackendTag), "INIT ACK");
+    passes_down(kForged, init_ack(0x777), "INIT ACK to the forged INIT");
+    passes_up(kBackendTag, one(kCookieEcho, data_of(50)), "COOKIE ECHO");
+    forge();
+    passes_down(kClientTag, one(kCookieAck), "COOKIE ACK");
+    passes_up(kBackendTag, one(kData, data_of(8)), "data");
+    passes_down(kClientTag, one(kData, data_of(8)), "data");
+    EXPECT_EQ(gateway.connections(), 1u);
+    gateway.advance_seconds(3'500);
+    gateway.age();
+    passes_down(kClientTag, one(kData, data_of(8)), "data after nearly an hour");
+    gateway.advance_seconds(3'500);
+    gateway.age();
+    passes_up(kBackendTag, one(kData, data_of(8)), "data after another");
+    EXPECT_EQ(gateway.connections(), 1u);
+}
+
+TEST_P(Sctp, WhatAnybodyCanSendKeepsNoEntry_SCTP002_NAT008) {
+    gateway.publish({service});
+    for (uint32_t minute_third = 0; minute_third < 3; ++minute_third) {
+        passes_up(0, init(0x666), "forged INIT");
+        gateway.advance_seconds(20);
+        gateway.age();
+    }
+    gateway.advance_seconds(3);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 0u) << "opening";
+    open();
+    passes_up(0x666, one(kCookieEcho, data_of(50)), "forged COOKIE ECHO");
+    for (uint32_t half_hour = 0; half_hour < 2; ++half_hour) {
+        passes_up(0, init(0x666), "forged INIT");
+        passes_up(0x666, one(kData, data_of(8)), "forged data, for the endpoint to judge");
+        gateway.advance_seconds(1'800);
+        gateway.age();
+    }
+    gateway.advance_seconds(5);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 0u) << "open";
+}
+
+TEST_P(Sctp, AForgedCookieHidesNoEnd_SCTP002) {
+    gateway.publish({service});
+    open();
+    passes_up(0x666, one(kCookieEcho, data_of(50)), "forged COOKIE ECHO");
+    for (uint32_t half_hour = 0; half_hour < 4; ++half_hour) {
+        passes_up(kBackendTag, one(kData, data_of(8)), "data");
+        passes_down(kClientTag, one(kSack, data_of(0)), "SACK");
+        gateway.advance_seconds(1'800);
+        gateway.age();
+    }
+    EXPECT_EQ(gateway.connections(), 1u) << "what lives stays";
+    passes_down(kClientTag, one(kAbort, {0, 12, 0, 4}), "ABORT");
+    gateway.advance_seconds(13);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+TEST_P(Sctp, APeerThatDiedInTheMiddleOfTheEndComesBack_SCTP002) {
+    gateway.publish({service});
+    open();
+    passes_up(kBackendTag, one(kShutdown, {0, 0, 0, 1}), "SHUTDOWN");
+    passes_down(kClientTag, one(kShutdownAck), "SHUTDOWN ACK");
+    passes_up(0, init(0x7777), "INIT");
+    passes_down(0x7777, init_ack(0x8888), "INIT ACK");
+    passes_up(0x8888, one(kCookieEcho, data_of(50)), "COOKIE ECHO");
+    passes_down(0x7777, one(kCookieAck), "COOKIE ACK");
+    passes_up(0x8888, one(kData, data_of(8)), "data");
+    EXPECT_EQ(up_dropped(ends.from_client().sctp(kClientPort, kPort, kBackendTag).chunk(kAbort)), DropReason::SctpWrongTag);
+    passes_up(0x8888, one(kAbort), "ABORT");
+    const Outcome anew = down(from_endpoint().sctp(kBackendPort, kClientPort, 0).sctp_init(0x9999));
+    EXPECT_EQ(anew.verdict, Verdict::Drop);
+    EXPECT_EQ(anew.reason, DropReason::SctpNoAssociation) << "an endpoint opens nothing towards a client";
+}
+
 TEST_P(Sctp, AWrongChecksumLeavesWrongAndNoneLeavesAsNone_SCTP001) {
     gateway.publish({service});
     open();

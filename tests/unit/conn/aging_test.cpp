@@ -94,6 +94,7 @@ TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
         {"SCTP cookie echoed", Protocol::Sctp, sctp(SctpState::CookieEchoed), 60},
         {"SCTP established", Protocol::Sctp, sctp(SctpState::Established), 3'600},
         {"SCTP restarting", Protocol::Sctp, sctp(SctpState::Restarting), 3'600},
+        {"SCTP backend restarting", Protocol::Sctp, sctp(SctpState::BackendRestarting), 3'600},
         {"SCTP shutdown", Protocol::Sctp, sctp(SctpState::Shutdown), 120},
         {"SCTP shutdown acked", Protocol::Sctp, sctp(SctpState::ShutdownAcked), 120},
         {"SCTP closed", Protocol::Sctp, sctp(SctpState::Closed), 10},
@@ -159,6 +160,7 @@ TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
         {"SCTP cookie wait", Protocol::Sctp, sctp(SctpState::CookieWait), false, 60},
         {"SCTP established", Protocol::Sctp, sctp(SctpState::Established), true, 3'600},
         {"SCTP restarting", Protocol::Sctp, sctp(SctpState::Restarting), true, 3'600},
+        {"SCTP backend restarting", Protocol::Sctp, sctp(SctpState::BackendRestarting), true, 3'600},
         {"SCTP shutdown", Protocol::Sctp, sctp(SctpState::Shutdown), false, 120},
     };
     for (const uint32_t own : {kShorter, kLonger}) {
