@@ -423,6 +423,50 @@ TEST_P(Workers, HoldPacketsUntilLinuxKnowsTheNextHop) {
     EXPECT_EQ(load<MacAddr>(syn.data()), backend_mac(200));
 }
 
+// In real buffers: at once, and for a next hop that is still to be found. No buffer is lost or kept.
+TEST_P(Workers, CutWhatExceedsTheMtuOfItsPort_ICMP004) {
+    const unsigned buffers = rte_mempool_avail_count(pool());
+    gateway_.set_mtu(kCluster, 600);
+    web_.backends = {200};
+    start(GetParam());
+    std::vector<uint8_t> payload(1'400);
+    for (size_t i = 0; i < payload.size(); ++i) {
+        payload[i] = static_cast<uint8_t>(i * 3);
+    }
+    const auto expect_fragments = [&] {
+        std::vector<uint8_t> together;
+        for (uint16_t number = 0; number < 3; ++number) {
+            const std::vector<uint8_t> frame = cluster_->take_frame();
+            ASSERT_GE(frame.size(), 34u) << number;
+            EXPECT_LE(frame.size(), 14u + 600u);
+            EXPECT_EQ(load<MacAddr>(frame.data()), backend_mac(200));
+            EXPECT_EQ(load<Be16>(frame.data() + 20).host(), (number < 2 ? 0x2000 : 0) | number * 576 / 8);
+            EXPECT_EQ(load<Be16>(frame.data() + 16).host(), frame.size() - 14);
+            EXPECT_EQ(reference_checksum(ByteView(frame).subspan(14, 20)), 0);
+            together.insert(together.end(), frame.begin() + 34, frame.end());
+        }
+        ASSERT_EQ(together.size(), 20 + payload.size());
+        EXPECT_EQ(std::vector<uint8_t>(together.begin() + 20, together.end()), payload);
+    };
+    up_->put(from_client(1000).payload(payload).build(), 0);
+    expect_fragments();
+    gateway_.set_unresolved({200});
+    workers_->publish(std::make_unique<config::Snapshot>(gateway_.snapshot()));
+    up_->put(from_client(1001).payload(payload).build(), static_cast<uint16_t>(GetParam() - 1));
+    std::optional<worker::NeighbourRequest> request;
+    for (int tries = 0; tries < 20'000 && !request; ++tries) {
+        request = workers_->take_neighbour_request();
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    ASSERT_TRUE(request.has_value());
+    gateway_.set_unresolved({});
+    workers_->publish(std::make_unique<config::Snapshot>(gateway_.snapshot()));
+    expect_fragments();
+    EXPECT_EQ(sum(stats::Counter::FragmentedPackets), 2u);
+    workers_.reset();
+    EXPECT_EQ(rte_mempool_avail_count(pool()), buffers);
+}
+
 // GEN-007: traffic that passes while a publication stands half done meets the old or the new state, never a mixture. Here the ports'
 // numbers change together with the endpoints.
 TEST_P(Workers, ServeTheOldOrTheNewStateThroughTheSeam_GEN007) {
