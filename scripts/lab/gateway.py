@@ -36,6 +36,7 @@ class Gateway:
         self.state_file = run.file("last-good.pb" if place is FIRST else f"{place.files}-last-good.pb")
         self.more_options = []  # of penstockd
         self.port_fields = ""  # that each --port gets besides
+        self.port_mtu = {}  # IP bytes by interface, where it is not 1500
         self.device_arguments = ""  # and each device
         self.more_memory_mb = 0
         self.wrap_sync = []  # words that start penstock-sync: unshare and the like
@@ -65,7 +66,8 @@ class Gateway:
                  "--main-core", str(cores_allowed()[0]), "--worker-cores", cores]
         for i, (interface, twin, addresses) in enumerate(self._place.ports):
             device = f"net_{self._driver}{i},iface={interface}{self.device_arguments}"
-            words += ["--port", f"device={device};twin={twin};address={addresses}{self.port_fields}"]
+            mtu = f";mtu={self.port_mtu[interface]}" if interface in self.port_mtu else ""
+            words += ["--port", f"device={device};twin={twin};address={addresses}{mtu}{self.port_fields}"]
         return words + self.more_options
 
     def sync_words(self, manifests):

@@ -83,7 +83,7 @@ class Network:
 
     def build(self):
         for role in ("client", "gateway", "switch", *BACKENDS):
-            self._add(role)
+            self.add(role)
 
         self.ip("switch", "link add br0 type bridge mcast_snooping 0\nlink set br0 up")
         self.join("gateway", "gw-up", "client", "eth0")
@@ -101,7 +101,7 @@ class Network:
 
     def add_second_gateway(self, external_ip):
         """Reached by the client under this address; it forwards to the same backends, which answer its client's other address through it."""
-        self._add("gateway-2")
+        self.add("gateway-2")
         self.join("gateway-2", "gw-up", "client", "eth1")
         self.join("gateway-2", "gw-cl", "switch", "to-gateway-2")
         self.ip("switch", "link set to-gateway-2 master br0")
@@ -131,14 +131,15 @@ class Network:
         return subprocess.run(["ip", "netns", "exec", self.namespace(role), *words], input=stdin, capture_output=True, text=True,
                               timeout=timeout_s)
 
-    def _add(self, role):
+    def add(self, role):
+        """One more namespace, quiet and without interfaces."""
         self._run.record("netns", name=self.namespace(role))
         command("ip", "netns", "add", self.namespace(role))
         self.ip(role, "link set lo up")
         # Before any interface exists. The gateways' veth ends and the switch have no use for IPv6; the twins get it with their addresses.
         for key, value in _QUIET_IPV6.items():
             self.sysctl(role, f"ipv6/conf/default/{key}", value)
-        if role not in ("client", *BACKENDS):
+        if role == "switch" or role.startswith("gateway"):
             self.sysctl(role, "ipv6/conf/default/disable_ipv6", 1)
         if role.startswith("gateway"):
             self.sysctl(role, "ipv4/ip_forward", 0)

@@ -8,6 +8,7 @@ from .network import BACKENDS, inside
 
 HTTP_PORT = 9376  # targetPort of the Kubernetes documentation's example
 ECHO_PORT = 5353
+ECHO_PROGRAM = os.path.join(os.path.dirname(__file__), "udp_echo.py")  # NAME PORT
 
 # daemon and root: one foreground process tree, which may read the files of a run (a directory of mode 0700).
 _NGINX = """daemon off; user root; worker_processes 1; pid {dir}/nginx.pid; error_log {dir}/error.log;
@@ -42,8 +43,7 @@ def start(network, run):
             file.write(_NGINX.format(dir=directory, name=name, port=HTTP_PORT, files=files))
         started[name, "http"] = network.start(name, ["nginx", "-p", directory, "-e", f"{directory}/error.log", "-c", config],
                                               f"{name}/nginx.log")
-        echo = os.path.join(os.path.dirname(__file__), "udp_echo.py")
-        started[name, "udp"] = network.start(name, [sys.executable, echo, name, str(ECHO_PORT)], f"{name}/udp_echo.log")
+        started[name, "udp"] = network.start(name, [sys.executable, ECHO_PROGRAM, name, str(ECHO_PORT)], f"{name}/udp_echo.log")
     for name, address in BACKENDS.items():
         _wait_until_serving(network.namespace(name), name, address)
     return started
