@@ -269,7 +269,9 @@ TEST_P(Sctp, ErrorsAboutItReachItsEnds_ICMP001_ICMP002_SCTP005) {
             const std::vector<uint8_t> frame = packet.build();
             return std::vector<uint8_t>(frame.begin() + 14, frame.begin() + static_cast<std::ptrdiff_t>(std::min(frame.size(), 14 + most)));
         };
-        const auto answer = [](PacketBuilder ip, L4Port from) { return ip.sctp(from, kClientPort, kClientTag).chunk(kData, data_of(99)); };
+        const auto answer = [](PacketBuilder ip, L4Port from) {
+            return ip.sctp(from, kClientPort, kClientTag).chunk(kData, data_of(1'350));
+        };
         const Outcome too_big = up(ends.ip(Ends::from_uplink(), router, ends.vip, 64)
                                        .icmp(is_v4 ? 3 : 2, is_v4 ? 4 : 0, 1396)
                                        .payload(quote(answer(ends.to_client(), kPort))));
