@@ -80,7 +80,7 @@ QuoteResult quoted_in_ipv4(ByteView bytes, size_t at) noexcept {
         return drop(DropReason::BadIcmp);
     }
     if ((ip->flags_and_offset.host() & Ipv4Header::kOffsetMask) != 0) {
-        return drop(DropReason::IcmpUnknownFlow);
+        return drop(DropReason::BadIcmp);
     }
     return with_ports(bytes, at, at + ip->header_bytes(), {.source = IpAddr::v4(ip->source), .destination = IpAddr::v4(ip->destination)},
                       ip->protocol);
@@ -108,7 +108,7 @@ QuoteResult quoted_in_ipv6(ByteView bytes, size_t ip_at) noexcept {
             return drop(DropReason::BadIcmp);
         }
         if (is_fragment && (header->rest.host() & Ipv6ExtensionHeader::kOffsetMask) != 0) {
-            return drop(DropReason::IcmpUnknownFlow);
+            return drop(DropReason::BadIcmp);
         }
         at += is_fragment ? sizeof *header : header->bytes();
         next = header->next_header;

@@ -42,9 +42,9 @@ struct Quote {
     bool operator==(const Quote&) const = default;
 };
 
-// What an IcmpRole::Error quotes. BadIcmp where it is cut off before the ports, which the first eight bytes of payload hold, or is no
-// packet of the error's family; IcmpUnknownFlow for a later fragment and for protocols without ports, which are no flow's. Neither the
-// error's checksum nor the quote's are looked at.
+// What an IcmpRole::Error quotes. BadIcmp where it is cut off before the ports, which the first eight bytes of payload hold, is no packet
+// of the error's family, or a later fragment, about which nobody speaks (RFC 1812, 4.3.2.7) or says more than about the first one;
+// IcmpUnknownFlow for protocols without ports, which are no flow's. Neither the error's checksum nor the quote's are looked at.
 [[nodiscard]] std::expected<Quote, DropReason> quoted_packet(ByteView frame, const Parsed& parsed) noexcept;
 
 // What a "packet too big" says (RFC 1191, 4; RFC 4443, 3.2).

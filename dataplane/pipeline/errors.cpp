@@ -167,7 +167,9 @@ void serve_error(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const auto quote = packet::quoted_packet(ByteView(burst.data[i], burst.length[i]), parsed);
     if (!quote) {
-        return settle_unknown(ctx, burst, i, quote.error(), false);
+        // Where ports should be and are not, it may quote what an endpoint got from its client's own address. Linux would pass that on as
+        // it is, and the client hear of an address that it has never asked.
+        return settle_unknown(ctx, burst, i, quote.error(), quote.error() == DropReason::BadIcmp);
     }
     const ErrorOwners owners = owners_of(ctx, burst, i, *quote);
     // An error goes to whom its quote names as the sender, or it is about nothing that was sent.

@@ -357,14 +357,9 @@ TEST_P(IcmpErrors, AboutNoFlowAreDroppedUnlessTheyMayBeTheHosts_ICMP005) {
     // Addressed to somebody else than the quoted packet's sender.
     expect_drop(gateway.send(error(kFromClient, router, far(family, 9), kind, quote(flow.answer())), kUp, any_worker()),
                 DropReason::IcmpUnknownFlow);
-    // Later fragments, and what the gateway itself may have answered: a RST or an error of its own.
+    // What the gateway itself may have answered: a RST or an error of its own.
     const Bytes icmp = ip(kToClient, own.source, router).icmp(kind.type, kind.code).payload(Bytes(40)).build();
     expect_drop(gateway.send(error(kFromClient, router, own.source, kind, quote(icmp)), kUp, any_worker()), DropReason::IcmpUnknownFlow);
-    PacketBuilder fragment = ip(kToClient, own.source, router).payload("sixteen bytes...");
-    family == IpFamily::V4 ? fragment.fragment_offset(8).ip_protocol(static_cast<uint8_t>(protocol))
-                           : fragment.fragment(8, false).ip_protocol(static_cast<uint8_t>(protocol));
-    expect_drop(gateway.send(error(kFromClient, router, own.source, kind, quote(fragment)), kUp, any_worker()),
-                DropReason::IcmpUnknownFlow);
 
     // The host's own address: Linux may have asked from there.
     const Outcome hosts = gateway.send(about(from_backend(kRouterHost), {host, router, 999, 53, protocol, {}}), kCluster, any_worker());
@@ -504,6 +499,43 @@ TEST_P(IcmpErrors, FromWhomTheyCannotComeEndHere_ICMP005) {
     gateway.remove_routes();
     expect_drop(to_client(far(family, 200)), DropReason::NoRoute);
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
+}
+
+// Later fragments, and what is cut off before the ports. An endpoint that sees its client's own address may have got it, so it must not go
+// to that client untranslated.
+TEST_P(IcmpErrors, ThatShowNoPortsEndHere_ICMP005_NAT006) {
+    gateway.publish({served_by({11}, protocol, source)});
+    const Opened flow = open();
+    const Kind kind = unreachable(family);
+    const size_t ip_header = family == IpFamily::V4 ? 20 : 40;
+    const IpAddr endpoint = backend_address(11, family);
+    const auto of = [&](const IpAddr& from, const IpAddr& to, uint8_t protocol_number, bool is_fragment) {
+        PacketBuilder packet = ip(kToClient, from, to).payload("sixteen bytes...");
+        if (is_fragment) {
+            family == IpFamily::V4 ? packet.fragment_offset(8) : packet.fragment(8, false);
+        }
+        return quote(packet.ip_protocol(protocol_number), is_fragment ? 10'000 : ip_header + 3);
+    };
+    const auto number = static_cast<uint8_t>(protocol);
+    for (const bool is_fragment : {false, true}) {
+        const IpAddr &client = flow.outside.source, &vip = flow.outside.destination;
+        expect_drop(gateway.send(error(from_backend(11), endpoint, client, kind, of(client, endpoint, number, is_fragment)), kCluster,
+                                 any_worker()),
+                    DropReason::BadIcmp);
+        expect_drop(gateway.send(error(kFromClient, client, vip, kind, of(vip, client, number, is_fragment)), kUp, any_worker()),
+                    DropReason::BadIcmp);
+        // The host's own address: Linux may have asked from there.
+        const IpAddr host = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
+        EXPECT_EQ(gateway.send(error(kFromClient, client, host, kind, of(host, client, number, is_fragment)), kUp, any_worker()).verdict,
+                  Verdict::Punt);
+    }
+    // Of a protocol without ports, so nothing of a Service's: Linux's to forward.
+    constexpr uint8_t kGre = 47;
+    EXPECT_EQ(gateway
+                  .send(error(from_backend(11), endpoint, far(family, 9), kind, of(far(family, 9), endpoint, kGre, false)), kCluster,
+                        any_worker())
+                  .verdict,
+              Verdict::Punt);
 }
 
 // A redirect is for its own link, and source quench is no more; of ICMPv6 only the four kinds of RFC 4443 are known.
