@@ -40,7 +40,8 @@ Result<MempoolShape> mempool_shape(const MempoolDemand& demand) {
                                                std::to_string(demand.object_bytes_max) +
                                                " that one of the ports can take (net_af_xdp: one page, and so an mtu of 3050 at most)");
     }
-    const uint32_t per_worker = kCacheHeldMax + 2 * limits::kBurstMax + limits::kHandoffRing + limits::kPendingMax;
+    const uint32_t per_worker =
+        kCacheHeldMax + 2 * limits::kBurstMax + limits::kHandoffRing + limits::kPendingMax + limits::kFragmentsWaitingMax;
     const uint32_t per_port = 2 * limits::kPuntRing;  // towards Linux and back
     const uint32_t wanted =
         demand.rx_descriptors + demand.tx_descriptors + demand.driver_held + demand.workers * per_worker + demand.ports * per_port;

@@ -22,6 +22,8 @@ const char* to_string(Verdict verdict) noexcept {
             return "handoff";
         case Verdict::Hold:
             return "hold";
+        case Verdict::Await:
+            return "await";
         case Verdict::Drop:
             return "drop";
     }

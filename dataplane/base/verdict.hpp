@@ -17,6 +17,7 @@ enum class Verdict : uint8_t {
     Punt,      // goes to the TAP twin, so to Linux
     Handoff,   // goes to the worker that owns its flow
     Hold,      // waits for its next hop's address
+    Await,     // a fragment that waits for the first one of its datagram
     Drop,      // ends here, for a DropReason
 };
 

@@ -86,6 +86,9 @@ class ServiceTable {
     // endpoint here, while another node has some (LB-018).
     enum class Echo : uint8_t { Answer, Withdrawn, NotAllowed };
     [[nodiscard]] Echo echo(const IpAddr& vip, const IpAddr& client) const noexcept;
+    // True where some frontend of any class has this address, or an endpoint that is_kept_backend() with some port; now, or as long as
+    // placement remembers it: only then can a packet without ports be to the one, or from the other.
+    [[nodiscard]] bool is_flow_address(const IpAddr& address) const noexcept;
     // True where a NodePort frontend exists with this number and protocol on any address; SNAT leaves such ports alone.
     [[nodiscard]] bool is_node_port(L4Port port, Protocol protocol) const noexcept {
         return ((node_port_bits(protocol)[port / 64] >> (port % 64)) & 1) != 0;
@@ -121,6 +124,10 @@ class ServiceTable {
         bool is_withdrawn = false;
         std::shared_ptr<const VipAudience> audience;  // null: nobody
     };
+    struct FlowAddress {
+        IpAddr address;
+        uint32_t rows = 0;  // frontends and kept backends that have it, remembered ones included
+    };
     // An endpoint that some Service keeps clients' addresses for, or did.
     struct KeptBackend {
         IpAddr address;
@@ -144,6 +151,7 @@ class ServiceTable {
             return mix.of(load<uint64_t>(address.bytes().data()), load<uint64_t>(address.bytes().data() + 8));
         }
         [[nodiscard]] uint64_t operator()(const Vip& row) const noexcept { return (*this)(row.address); }
+        [[nodiscard]] uint64_t operator()(const FlowAddress& row) const noexcept { return (*this)(row.address); }
         template <typename Row>
         [[nodiscard]] uint64_t operator()(const Row& row) const noexcept {
             return mix.of(load<uint64_t>(row.address.bytes().data()), load<uint64_t>(row.address.bytes().data() + 8),
@@ -158,6 +166,7 @@ class ServiceTable {
     SharedHash<Vip, HashOf>::View vips_;
     SharedHash<KeptBackend, HashOf>::View kept_backends_;
     SharedHash<RetiredFrontend, HashOf>::View retired_;
+    SharedHash<FlowAddress, HashOf>::View flow_addresses_;
     std::array<std::shared_ptr<const PortBits>, 3> node_ports_;      // TCP, UDP, SCTP; null where none is declared
     std::array<std::shared_ptr<const PortBits>, 3> endpoint_ports_;  // the same of endpoints
 };

@@ -78,7 +78,8 @@ ServiceTableBuilder::ServiceTableBuilder(size_t remembered_max)
       rows_(hash_of_),
       vips_(hash_of_),
       kept_backends_(hash_of_),
-      retired_(hash_of_) {}
+      retired_(hash_of_),
+      flow_addresses_(hash_of_) {}
 
 uint64_t ServiceTableBuilder::hash(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
     return hash_of_(Departure{address, port, protocol, 0});
@@ -112,6 +113,8 @@ void ServiceTableBuilder::put(const Frontend& frontend) {
     if (const RetiredFrontend* gone = retired_.find(at, is_it)) {
         with_what_was(gone->modes);
         retired_.erase(at, is_it);
+    } else {
+        add_flow_address(frontend.address);
     }
     rows_.insert(std::move(row));
 }
@@ -129,6 +132,23 @@ void ServiceTableBuilder::erase(const IpAddr& address, L4Port port, Protocol pro
 void ServiceTableBuilder::retire(const IpAddr& address, L4Port port, Protocol protocol, PlacementModes modes) {
     retired_.insert({.address = address, .port = port, .protocol = protocol, .modes = modes, .gone_as = ++departures_});
     gone_frontends_.push_back({address, port, protocol, departures_});
+}
+
+void ServiceTableBuilder::add_flow_address(const IpAddr& address) {
+    const uint64_t at = hash_of_(address);
+    if (FlowAddress* row = flow_addresses_.find_to_edit(at, [&](const FlowAddress& known) { return known.address == address; })) {
+        ++row->rows;
+    } else {
+        flow_addresses_.insert({address, 1});
+    }
+}
+
+void ServiceTableBuilder::remove_flow_address(const IpAddr& address) {
+    const uint64_t at = hash_of_(address);
+    const auto is_it = [&](const FlowAddress& row) { return row.address == address; };
+    if (--flow_addresses_.find_to_edit(at, is_it)->rows == 0) {
+        flow_addresses_.erase(at, is_it);
+    }
 }
 
 void ServiceTableBuilder::set_vip(const IpAddr& address, bool is_vip) {
@@ -241,6 +261,7 @@ void ServiceTableBuilder::add_backends(const Service& service) {
             ++row->sets;
         } else {
             kept_backends_.insert({.address = backend.address, .port = backend.port, .protocol = service.protocol, .sets = 1});
+            add_flow_address(backend.address);
         }
     });
 }
@@ -259,9 +280,14 @@ void ServiceTableBuilder::remove_backends(const Service& service) {
 
 void ServiceTableBuilder::remember(const ServiceTable& previous) {
     endpoint_ports_ = previous.endpoint_ports_;
-    previous.retired_.for_each([&](const RetiredFrontend& row) { retire(row.address, row.port, row.protocol, row.modes); });
-    previous.rows_.for_each([&](const FrontendRow& row) { retire(row.address, row.port, row.protocol, row.modes); });
+    const auto take_over = [&](const auto& row) {
+        retire(row.address, row.port, row.protocol, row.modes);
+        add_flow_address(row.address);
+    };
+    previous.retired_.for_each(take_over);
+    previous.rows_.for_each(take_over);
     previous.kept_backends_.for_each([&](const KeptBackend& row) {
+        add_flow_address(row.address);
         kept_backends_.insert({.address = row.address, .port = row.port, .protocol = row.protocol, .sets = 0, .gone_as = ++departures_});
         gone_kept_.push_back({row.address, row.port, row.protocol, departures_});
         ++kept_gone_;
@@ -283,6 +309,7 @@ void ServiceTableBuilder::forget_oldest() {
         const Departure& gone = gone_frontends_.front();
         if (retired_as(gone)) {
             retired_.erase(hash(gone.address, gone.port, gone.protocol), IsAt{gone.address, gone.port, gone.protocol});
+            remove_flow_address(gone.address);
         }
         gone_frontends_.pop_front();
     }
@@ -290,6 +317,7 @@ void ServiceTableBuilder::forget_oldest() {
         const Departure& gone = gone_kept_.front();
         if (kept_gone_as(gone)) {
             kept_backends_.erase(hash(gone.address, gone.port, gone.protocol), IsAt{gone.address, gone.port, gone.protocol});
+            remove_flow_address(gone.address);
             --kept_gone_;
         }
         gone_kept_.pop_front();
@@ -307,6 +335,7 @@ std::shared_ptr<const ServiceTable> ServiceTableBuilder::table() {
     next->vips_ = vips_.view();
     next->kept_backends_ = kept_backends_.view();
     next->retired_ = retired_.view();
+    next->flow_addresses_ = flow_addresses_.view();
     next->node_ports_ = node_ports_;
     next->endpoint_ports_ = endpoint_ports_;
     return next;

@@ -45,6 +45,7 @@ class ServiceTableBuilder {
     using KeptBackend = ServiceTable::KeptBackend;
     using RetiredFrontend = ServiceTable::RetiredFrontend;
     using Vip = ServiceTable::Vip;
+    using FlowAddress = ServiceTable::FlowAddress;
     // What is gone, oldest first, and the departure it stands for; it is outdated where the row is back or gone anew.
     struct Departure {
         IpAddr address;
@@ -71,6 +72,9 @@ class ServiceTableBuilder {
     void renew_vips();
     void retire(const IpAddr& address, L4Port port, Protocol protocol, PlacementModes modes);
     void note_endpoint_ports(const Service& service);
+    // One more row, or one less, has the address.
+    void add_flow_address(const IpAddr& address);
+    void remove_flow_address(const IpAddr& address);
     void forget_oldest();
     [[nodiscard]] uint64_t hash(const IpAddr& address, L4Port port, Protocol protocol) const noexcept;
 
@@ -82,6 +86,7 @@ class ServiceTableBuilder {
     std::unordered_set<IpAddr> touched_vips_;  // since the version before
     SharedHash<KeptBackend, HashOf> kept_backends_;
     SharedHash<RetiredFrontend, HashOf> retired_;
+    SharedHash<FlowAddress, HashOf> flow_addresses_;
     std::array<std::shared_ptr<const ServiceTable::PortBits>, 3> node_ports_;
     std::array<std::shared_ptr<const ServiceTable::PortBits>, 3> endpoint_ports_;  // only grow
 

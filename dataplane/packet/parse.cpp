@@ -48,14 +48,13 @@ PENSTOCK_ALWAYS_INLINE void store_tail(Parsed& out, uint32_t ports, uint32_t pro
     store(tail + 12, l3_and_l4_offset);
     store(tail + 16, static_cast<uint16_t>(payload_offset));
     store(tail + 18, static_cast<uint16_t>(l3_length));
-    store(tail + 20, tcp_flags);  // and that the frame is for one host, and no SCTP
+    store(tail + 20, tcp_flags);  // and that the frame is for one host, no SCTP, and whole
 }
 static_assert(offsetof(FlowKey, source_port) == 32 && offsetof(FlowKey, destination_port) == 34 && offsetof(FlowKey, protocol) == 36 &&
               offsetof(Parsed, key) == 0 && offsetof(Parsed, kind) == 40 && offsetof(Parsed, family) == 41 && offsetof(Parsed, ttl) == 42 &&
               offsetof(Parsed, ip_protocol) == 43 && offsetof(Parsed, l3_offset) == 44 && offsetof(Parsed, l4_offset) == 46 &&
               offsetof(Parsed, payload_offset) == 48 && offsetof(Parsed, l3_length) == 50 && offsetof(Parsed, tcp_flags) == 52 &&
-              offsetof(Parsed, destination_is_multicast_mac) == 53 && offsetof(Parsed, sctp_event) == 54 &&
-              offsetof(Parsed, sctp_reflects_tag) == 55);
+              offsetof(Parsed, destination_is_multicast_mac) == 53 && offsetof(Parsed, sctp_event) == 54 && sizeof(Parsed) == 56);
 
 // Fills `out` where `frame` is a common packet of the family that its Ethernet type has said. Where not, what it leaves there is no use.
 template <IpFamily kFamily>

@@ -157,6 +157,7 @@ ParseResult parse_ipv4(ByteView frame, Parsed& out, IpChecksum ip_checksum) noex
     }
     if (ip.is_fragment()) {
         out.kind = PacketKind::Fragment;
+        out.is_fragment = true;
         return {};
     }
     if (is_for_the_host(out.key.destination)) {
@@ -193,6 +194,7 @@ ParseResult parse_behind_extensions(ByteView frame, Parsed& out) noexcept {
             walk_to(out.l4_offset + sizeof header, header.next_header, out);
             if (header.is_fragment()) {
                 out.kind = PacketKind::Fragment;
+                out.is_fragment = true;
                 return {};
             }
             continue;

@@ -10,7 +10,7 @@
 namespace penstock::packet {
 
 enum class PacketKind : uint8_t {
-    Flow,      // TCP, UDP or SCTP, whole, with a complete L4 header: `key` and all offsets are valid
+    Flow,  // TCP, UDP or SCTP with a complete L4 header: `key` and all offsets are valid. Whole, or (read_first_fragment) a first fragment
     Fragment,  // a fragment, first or later: key's addresses and protocol (whatever its number) are valid, its ports are 0
     Ip,        // other IP (ICMP, to multicast, ...): key's addresses are valid; key.protocol may be no Protocol, see ip_protocol
     Other,     // ARP, VLAN, LLDP, ...: Linux's business; no field below is valid
@@ -53,7 +53,8 @@ struct alignas(8) Parsed {
     TcpFlags tcp_flags;              // 0 for UDP and SCTP
     bool destination_is_multicast_mac = false;  // broadcast included
     SctpEvent sctp_event = SctpEvent::None;
-    bool sctp_reflects_tag = false;  // the T bit of an ABORT or SHUTDOWN COMPLETE: the tag is the sender's own
+    bool sctp_reflects_tag : 1 = false;  // the T bit of an ABORT or SHUTDOWN COMPLETE: the tag is the sender's own
+    bool is_fragment : 1 = false;        // so its L4 checksum and lengths are about more than it holds
     constexpr bool operator==(const Parsed&) const = default;
 };
 

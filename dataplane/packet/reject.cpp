@@ -9,6 +9,9 @@
 namespace penstock::packet {
 
 bool has_valid_l4_checksum(ByteView frame, const Parsed& parsed) noexcept {
+    if (parsed.is_fragment) {
+        return true;  // it covers what is not here: only who gets all of the datagram can tell
+    }
     if (parsed.key.protocol == Protocol::Sctp) {
         return has_valid_sctp_checksum(frame.subspan(parsed.l4_offset, sctp_bytes(parsed)));
     }
@@ -78,7 +81,8 @@ uint16_t make_abort(std::span<uint8_t> buffer, const Parsed& parsed, uint32_t ta
 
 // Why the sender of a Flow may not be answered, whatever the answer.
 std::optional<DropReason> why_unanswered(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed) noexcept {
-    if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) {
+    // Of a fragment nobody can say whether its checksum is right.
+    if (parsed.kind != PacketKind::Flow || parsed.is_fragment || parsed.destination_is_multicast_mac) {
         return DropReason::RejectNotAllowed;
     }
     PENSTOCK_ASSERT(frame_bytes <= buffer.size() && size_t{parsed.l3_offset} + parsed.l3_length <= frame_bytes);

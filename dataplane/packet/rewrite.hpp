@@ -71,11 +71,11 @@ template <WireAddress Address>
 // The same from a key and what replaces it; both of one family.
 [[nodiscard]] TranslationDeltas translation_deltas(const FlowKey& before, const Rewrite& after) noexcept;
 
-// The IP header's share of translate_packet() and translate_association().
+// What a translation changes in the IP header, of a Flow or of a later fragment.
 template <WireAddress Address>
 PENSTOCK_ALWAYS_INLINE void translate_ip(uint8_t* frame, const Parsed& parsed, const Address& source, const Address& destination,
                                          [[maybe_unused]] FoldedDelta ip) noexcept {
-    PENSTOCK_ASSERT(parsed.kind == PacketKind::Flow && parsed.ttl > 1);
+    PENSTOCK_ASSERT((parsed.kind == PacketKind::Flow || parsed.kind == PacketKind::Fragment) && parsed.ttl > 1);
     constexpr bool kIsV4 = std::is_same_v<Address, Be32>;
     PENSTOCK_ASSERT((parsed.family == IpFamily::V4) == kIsV4);
 

@@ -11,6 +11,7 @@
 #include "dataplane/base/verdict.hpp"
 #include "dataplane/conn/table.hpp"
 #include "dataplane/packet/parsed.hpp"
+#include "dataplane/pipeline/fragment_table.hpp"
 #include "dataplane/pipeline/handoff.hpp"
 #include "dataplane/pipeline/placement.hpp"
 
@@ -49,21 +50,24 @@ struct Burst {
 
     std::array<packet::Parsed, limits::kBurstMax> parsed{};
     std::array<Verdict, limits::kBurstMax> verdict{};
-    std::array<DropReason, limits::kBurstMax> reason{};      // where verdict is Drop
-    std::array<uint64_t, limits::kBurstMax> hash{};          // of parsed.key, for Flow packets under way
-    PacketList flows;                                        // what classify leaves to the connection table
-    PacketList host_flows;                                   // the same of what Linux has sent; conn_lookup joins them
-    PacketList icmp;                                         // what classify leaves to serve_icmp
-    bool has_v6 = false;                                     // some of the flows are of IPv6
-    PacketList hits;                                         // packets of known connections, from conn_lookup on
-    PacketList misses;                                       // packets for new_flow
-    std::array<conn::Found, limits::kBurstMax> found{};      // of the hits
-    std::array<Candidates, limits::kBurstMax> candidates{};  // who may own the flow; empty where nobody has asked yet
-    std::array<WorkerId, limits::kBurstMax> handoff_to{};    // where verdict is Handoff; arrival's note goes along
-    std::array<bool, limits::kBurstMax> answers{};           // the packet has become our answer to its sender; no connection
-    std::array<NicPortId, limits::kBurstMax> egress{};       // where verdict is Transmit, Split or Hold
-    std::array<IpAddr, limits::kBurstMax> next_hop{};        // where verdict is Hold
-    std::array<SplitNote, limits::kBurstMax> split;          // where verdict is Split
+    std::array<DropReason, limits::kBurstMax> reason{};       // where verdict is Drop
+    std::array<uint64_t, limits::kBurstMax> hash{};           // of parsed.key, for Flow packets under way
+    PacketList flows;                                         // what classify leaves to the connection table
+    PacketList host_flows;                                    // the same of what Linux has sent; conn_lookup joins them
+    PacketList fragments;                                     // those that may be of a flow (fragments.hpp)
+    std::array<DatagramIndex, limits::kBurstMax> datagram{};  // of the fragments; unset where the table has no room for it
+    std::array<SeatIndex, limits::kBurstMax> seat{};          // where verdict is Await
+    PacketList icmp;                                          // what classify leaves to serve_icmp
+    bool has_v6 = false;                                      // some of the flows are of IPv6
+    PacketList hits;                                          // packets of known connections, from conn_lookup on
+    PacketList misses;                                        // packets for new_flow
+    std::array<conn::Found, limits::kBurstMax> found{};       // of the hits
+    std::array<Candidates, limits::kBurstMax> candidates{};   // who may own the flow; empty where nobody has asked yet
+    std::array<WorkerId, limits::kBurstMax> handoff_to{};     // where verdict is Handoff; arrival's note goes along
+    std::array<bool, limits::kBurstMax> answers{};            // the packet has become our answer to its sender; no connection
+    std::array<NicPortId, limits::kBurstMax> egress{};        // where verdict is Transmit, Split or Hold
+    std::array<IpAddr, limits::kBurstMax> next_hop{};         // where verdict is Hold
+    std::array<SplitNote, limits::kBurstMax> split;           // where verdict is Split
 
     // Adds a packet and returns its index. The caller knows that there is room.
     uint32_t add(rte_mbuf* mbuf, uint8_t* first_byte, uint16_t frame_length, uint16_t buffer_capacity, Arrival how) noexcept {

@@ -30,17 +30,19 @@ bool is_icmp_to_serve(const Burst& burst, uint32_t i) noexcept {
     return role == packet::IcmpRole::Error || role == packet::IcmpRole::EchoRequest || role == packet::IcmpRole::Cut;
 }
 
-// Of what Linux has sent, only whole TCP and UDP packets may be a flow's, and ICMP be about one. The rest leaves as it is, well-formed or
-// not: its Ethernet addresses, its checksums and its purpose are Linux's business. A frame to a group is for the wire in any case.
+// Of what Linux has sent, only TCP and UDP packets may be a flow's, whole or in fragments, and ICMP be about one. The rest leaves as it is,
+// well-formed or not: its Ethernet addresses, its checksums and its purpose are Linux's business. A frame to a group is for the wire in any
+// case.
 void settle_from_host(Burst& burst, uint32_t i, bool is_parsed) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     if (is_parsed && is_icmp_to_serve(burst, i)) {
         return burst.icmp.add(i);
     }
-    if (!is_parsed || parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) {
+    const bool may_be_of_flow = parsed.kind == PacketKind::Flow || parsed.kind == PacketKind::Fragment;
+    if (!is_parsed || !may_be_of_flow || parsed.destination_is_multicast_mac) {
         return burst.relay(i);
     }
-    burst.host_flows.add(i);
+    (parsed.kind == PacketKind::Flow ? burst.host_flows : burst.fragments).add(i);
 }
 
 // A frame that is broken or not for us. Those of Linux carry the port's address, which its twin has too, and are for somebody else: what
@@ -64,11 +66,12 @@ bool is_for_present_vip(const config::Snapshot& snapshot, const packet::Parsed& 
     return (type == kSolicitation || type == kAdvertisement) && snapshot.routes->is_present_vip(parsed.key.destination);
 }
 
-// Hands a fragment to the worker of its datagram, once, so that all of it meet. True: it has gone.
+// Hands a fragment to the worker of its datagram, once, so that all of it meet there before the first one tells whose flow it is. True: it
+// has gone.
 bool hand_to_owner(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
-    if (ctx.workers == 1 || parsed.kind != PacketKind::Fragment || burst.arrival[i].note.handoffs > 0 ||
-        parsed.destination_is_multicast_mac || !may_be_of_flow(parsed.key.destination, *ctx.snapshot)) {
+    const HandoffNote& note = burst.arrival[i].note;
+    if (ctx.workers == 1 || note.handoffs > 0 || note.has_waited) {
         return false;
     }
     // A fragment of IPv6 may name another protocol than the first one does; the receiver does not ask (RFC 8200, 4.5).
@@ -99,9 +102,8 @@ void read_untagged(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept 
     burst.flows.add(i);
 }
 
-// No Service packet: what may be the host's own goes there. A fragment carries no ports (or its rest would not), so it cannot be matched to
-// a Service or a flow; Linux joins its own. Other ICMP and the rest are the host's too, unless only a Service has the address: then nobody
-// may answer for it.
+// No Service packet: what may be the host's own goes there. Fragments that may be of a flow are looked at by fragments.cpp; Linux joins its
+// own. Other ICMP and the rest are the host's too, unless only a Service has the address: then nobody may answer for it.
 PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (burst.arrival[i].note.from_host) {
         return settle_from_host(burst, i, true);
@@ -127,10 +129,17 @@ PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i
     if (parsed.kind != PacketKind::Fragment && parsed.kind != PacketKind::Ip) {
         return;
     }
-    if (hand_to_owner(ctx, burst, i)) {
+    const config::Snapshot& snapshot = *ctx.snapshot;
+    const bool is_for_flows = parsed.kind == PacketKind::Fragment && !parsed.destination_is_multicast_mac &&
+                              fragment_may_be_of_flow(parsed.key.source, parsed.key.destination, snapshot);
+    if (is_for_flows) {
+        if (hand_to_owner(ctx, burst, i)) {
+            return;
+        }
+        burst.verdict[i] = Verdict::None;
+        burst.fragments.add(i);
         return;
     }
-    const config::Snapshot& snapshot = *ctx.snapshot;
     if (snapshot.services->is_vip(parsed.key.destination) && !snapshot.routes->is_local(parsed.key.destination) &&
         !is_for_present_vip(snapshot, parsed, burst.data[i])) {
         burst.drop(i, parsed.kind == PacketKind::Fragment ? DropReason::Fragment : DropReason::VipPortClosed);
@@ -143,6 +152,7 @@ void classify(WorkerContext& ctx, Burst& burst) noexcept {
     burst.flows.count = 0;
     burst.host_flows.count = 0;
     burst.icmp.count = 0;
+    burst.fragments.count = 0;
     burst.has_v6 = false;
     for (uint32_t i = 0; i < burst.count; ++i) {
         const Arrival& arrival = burst.arrival[i];

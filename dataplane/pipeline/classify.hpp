@@ -7,7 +7,8 @@
 
 namespace penstock::pipeline {
 
-// Afterwards a packet with Verdict::None is a whole TCP or UDP packet with a valid key.
+// Afterwards a packet with Verdict::None is a whole TCP or UDP packet with a valid key, in `flows` or `host_flows`, or a fragment that may
+// be of one, in `fragments`.
 void classify(WorkerContext& ctx, Burst& burst) noexcept;
 
 }  // namespace penstock::pipeline

@@ -22,9 +22,9 @@ Candidates candidates_of(const WorkerContext& ctx, const Burst& burst, uint32_t 
                  ask);
 }
 
-// Behind IPv4 options and IPv6 extension headers many NICs find no ports to hash, and anybody may send such packets.
+// In fragments, and behind IPv4 options and IPv6 extension headers, NICs find no ports to hash, and anybody may send such packets.
 bool shows_ports_to_nic(const packet::Parsed& parsed) noexcept {
-    return parsed.l4_offset - parsed.l3_offset == (parsed.family == IpFamily::V4 ? 20 : 40);
+    return !parsed.is_fragment && parsed.l4_offset - parsed.l3_offset == (parsed.family == IpFamily::V4 ? 20 : 40);
 }
 
 // A packet that is handed on although the NIC should have brought it here or there itself.

@@ -17,6 +17,7 @@
 #include "dataplane/nat/port_proposer.hpp"
 #include "dataplane/nat/reply_owner.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
+#include "dataplane/pipeline/fragment_table.hpp"
 #include "dataplane/pipeline/own_segments.hpp"
 #include "dataplane/pipeline/placement.hpp"
 #include "dataplane/pipeline/reject_limiter.hpp"
@@ -64,6 +65,7 @@ struct WorkerContext {
     nat::PortProposer snat_ports;
     lb::SchedulerState schedulers;
     route::PendingPackets<rte_mbuf*> pending;
+    FragmentTable fragments{rate};
     route::NeighbourUse neighbour_use;
     RejectLimiter rejects;
     // As many again: whoever pings does not keep others from learning that they are refused.

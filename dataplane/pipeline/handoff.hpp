@@ -21,7 +21,8 @@ struct HandoffNote {
     uint8_t handoffs = 0;  // rings crossed
     WorkerId receiver{0};  // whose receive queue it came from
     bool ip_checksum_checked = false;
-    bool from_host = false;  // Linux sent it through the twin of arrival's port: what is no flow's goes on to the wire
+    bool from_host = false;   // Linux sent it through the twin of arrival's port: what is no flow's goes on to the wire
+    bool has_waited = false;  // for the first fragment of its datagram, with this worker (fragment_table.hpp); stays behind in a handoff
 
     [[nodiscard]] constexpr uint32_t packed() const noexcept {
         return uint32_t{tried} | uint32_t{handoffs} << 8 | uint32_t{receiver.value} << 16 | uint32_t{ip_checksum_checked} << 24 |

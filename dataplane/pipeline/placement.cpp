@@ -130,6 +130,11 @@ Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot, c
     return candidates;
 }
 
+WorkerId receiver_of_whole(const packet::FlowKey& key, const nat::ReplyOwner& owner, const Arrived& arrived) noexcept {
+    const nat::ReplyRule* rule = owner.rules != nullptr ? owner.rules->of_port(arrived.port) : nullptr;
+    return rule != nullptr && rule->covers(key.source.family(), key.protocol) ? rule->worker_of(key) : arrived.receiver;
+}
+
 ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
                         const Arrived& arrived, const PortPromises& of_any_port) noexcept {
     const packet::FlowKey answered = quoted.reversed();  // a packet of the flow that came the error's way
@@ -141,10 +146,7 @@ ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& s
     }
     Arrived as_answered = arrived;
     as_answered.known = nullptr;  // of the error's destination, if anything
-    const nat::ReplyRule* hash = owner.rules != nullptr ? owner.rules->of_port(arrived.port) : nullptr;
-    if (hash != nullptr && hash->covers(answered.source.family(), answered.protocol)) {
-        as_answered.receiver = hash->worker_of(answered);
-    }
+    as_answered.receiver = receiver_of_whole(answered, owner, arrived);
     // An association's owner never follows from a queue (owner_of_translated).
     return {.candidates = place(answered, snapshot, owner, as_answered, Ask::Everybody),
             .may_be_anywhere = rule == Rule::Frontend && modes.translate_seen && answered.protocol != Protocol::Sctp &&
@@ -153,6 +155,12 @@ ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& s
 
 bool may_be_of_flow(const IpAddr& destination, const config::Snapshot& snapshot) noexcept {
     return snapshot.services->is_vip(destination) || snapshot.snat->addresses.find(destination) != nullptr;
+}
+
+bool fragment_may_be_of_flow(const IpAddr& source, const IpAddr& destination, const config::Snapshot& snapshot) noexcept {
+    const lb::ServiceTable& services = *snapshot.services;
+    return services.is_flow_address(destination) || snapshot.snat->addresses.find(destination) != nullptr ||
+           services.is_flow_address(source);
 }
 
 Candidates place_from_host(const packet::FlowKey& key, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,

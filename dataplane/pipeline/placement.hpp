@@ -84,8 +84,16 @@ struct ErrorOwners {
 [[nodiscard]] ErrorOwners place_error(const packet::FlowKey& quoted, const config::Snapshot& snapshot, const nat::ReplyOwner& owner,
                                       const Arrived& arrived, const PortPromises& of_any_port) noexcept;
 
-// Whether a fragment may be of a flow: its destination is a Service's or a SNAT address.
+// Who would have received a packet with this key if the NIC had seen its ports, which it cannot in a fragment and behind what encloses a
+// quoted packet. Where the arrival port's RSS is not known, whoever received this one.
+[[nodiscard]] WorkerId receiver_of_whole(const packet::FlowKey& key, const nat::ReplyOwner& owner, const Arrived& arrived) noexcept;
+
+// Whether the destination is a Service's or a SNAT address.
 [[nodiscard]] bool may_be_of_flow(const IpAddr& destination, const config::Snapshot& snapshot) noexcept;
+
+// Whether a fragment between these may be of a flow: it goes to a frontend's or a SNAT address, or comes from an endpoint that answers to
+// its clients' own addresses.
+[[nodiscard]] bool fragment_may_be_of_flow(const IpAddr& source, const IpAddr& destination, const config::Snapshot& snapshot) noexcept;
 
 // The same for a packet that Linux has sent through a twin; `receiver` serves that twin. The queue says nothing then: Linux may change the
 // twin in the middle of a flow. An endpoint on the host answers to the client itself, and to a port that tells the owner where the client's

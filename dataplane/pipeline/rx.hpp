@@ -17,4 +17,7 @@ uint32_t receive_from_host(WorkerContext& ctx, WorkerIo& io, NicPortId port, Bur
 // Fills `burst` with packets that other workers received for this one. Returns the number taken.
 uint32_t receive_handed(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept;
 
+// Fills `burst` with fragments whose datagram's first one has come (ctx.fragments.has_ready()).
+void receive_ready_fragments(WorkerContext& ctx, Burst& burst) noexcept;
+
 }  // namespace penstock::pipeline

@@ -3,6 +3,7 @@
 #include "dataplane/pipeline/blocked.hpp"
 #include "dataplane/pipeline/classify.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
+#include "dataplane/pipeline/fragments.hpp"
 #include "dataplane/pipeline/hits.hpp"
 #include "dataplane/pipeline/icmp.hpp"
 #include "dataplane/pipeline/ip_options.hpp"
@@ -21,9 +22,15 @@ void run_stages(WorkerContext& ctx, Burst& burst) noexcept {
     if (burst.icmp.count > 0) [[unlikely]] {
         serve_icmp(ctx, burst);
     }
+    if (burst.fragments.count > 0) [[unlikely]] {
+        take_fragments(ctx, burst);
+    }
     conn_lookup(ctx, burst);
     serve_hits(ctx, burst);
     new_flow(ctx, burst);
+    if (burst.fragments.count > 0) [[unlikely]] {
+        follow_fragments(ctx, burst);
+    }
 }
 
 }  // namespace penstock::pipeline

@@ -201,6 +201,9 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
                 mbuf->ol_flags = 0;
                 hold(ctx, mbuf, burst.egress[i], burst.next_hop[i]);
                 break;
+            case Verdict::Await:
+                ctx.fragments.fill(burst.seat[i], mbuf, burst.arrival[i].port, burst.arrival[i].note);
+                break;
             case Verdict::Drop:
                 free_and_count(ctx, &mbuf, 1, burst.reason[i]);
                 break;
@@ -223,6 +226,10 @@ void release_pending(WorkerContext& ctx, WorkerIo& io) noexcept {
     ctx.pending.expire(ctx.now, [&](rte_mbuf* mbuf) { free_and_count(ctx, &mbuf, 1, DropReason::NextHopUnresolved); });
     ctx.pending.ask_again(ctx.now, [&](NicPortId egress, const IpAddr& next_hop) { ctx.resolve->push({egress, next_hop}); });
     flush_all(ctx, io);
+}
+
+void expire_fragments(WorkerContext& ctx) noexcept {
+    ctx.fragments.expire(ctx.now, [&](rte_mbuf* mbuf) { free_and_count(ctx, &mbuf, 1, DropReason::FragmentExpired); });
 }
 
 void send_own_segments(WorkerContext& ctx, WorkerIo& io) noexcept {

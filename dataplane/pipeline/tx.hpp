@@ -15,6 +15,9 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept;
 // every few milliseconds.
 void release_pending(WorkerContext& ctx, WorkerIo& io) noexcept;
 
+// Drops fragments that have waited too long for the first one of their datagram. Called every few milliseconds.
+void expire_fragments(WorkerContext& ctx) noexcept;
+
 // Sends what the stages and the orders have collected in ctx.own_segments, and empties it.
 void send_own_segments(WorkerContext& ctx, WorkerIo& io) noexcept;
 

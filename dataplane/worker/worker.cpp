@@ -115,6 +115,12 @@ uint32_t Worker::round() noexcept {
             pipeline::dispose(context_, io_, burst_);
             packets += taken;
         }
+        // At once, so that they are right behind the first fragment that they waited for, in every ring and queue.
+        while (context_.fragments.has_ready()) [[unlikely]] {
+            pipeline::receive_ready_fragments(context_, burst_);
+            pipeline::run_stages(context_, burst_);
+            pipeline::dispose(context_, io_, burst_);
+        }
     };
     for (uint32_t p = 0; p < io_.ports; ++p) {
         const pipeline::PortIo& port = io_.port[p];
@@ -154,9 +160,13 @@ void Worker::housekeeping() noexcept {
     if (!context_.pending.empty()) {
         pipeline::release_pending(context_, io_);
     }
+    if (context_.fragments.waiting() > 0) {
+        pipeline::expire_fragments(context_);
+    }
 }
 
 void Worker::free_held_packets() noexcept {
+    context_.fragments.clear([](rte_mbuf* mbuf) { rte_pktmbuf_free(mbuf); });
     context_.pending.clear([](rte_mbuf* mbuf) { rte_pktmbuf_free(mbuf); });
 }
 

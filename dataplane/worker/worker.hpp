@@ -40,7 +40,7 @@ class Worker {
     // A packet on any of its receive queues ends its sleep.
     [[nodiscard]] bool is_interrupted() const noexcept { return interrupted_; }
 
-    // After run() has returned, on the stopping thread: frees the packets that wait for next hops.
+    // After run() has returned, on the stopping thread: frees the packets that wait for next hops or for first fragments.
     void free_held_packets() noexcept;
 
  private:

@@ -46,8 +46,8 @@ def raw_frame(lab, ip_packet):
             wire.send(bytes.fromhex(gateway_mac.replace(":", "")) + b"\x02\0\0\0\0\x07" + b"\x08\x00" + ip_packet)
 
 
-def ip_header(total_length, protocol=17, source=net.CLIENT, destination=VIP, ttl=64):
-    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, total_length, 1, 0, ttl, protocol, 0, socket.inet_aton(source),
+def ip_header(total_length, protocol=17, source=net.CLIENT, destination=VIP, ttl=64, flags_and_offset=0):
+    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, total_length, 1, flags_and_offset, ttl, protocol, 0, socket.inet_aton(source),
                          socket.inet_aton(destination))
     total = sum(struct.unpack("!10H", header))
     while total >> 16:
@@ -75,10 +75,14 @@ def a_ttl_that_runs_out_is_told_or_named_ICMP006(lab):
 
 
 @case(driver=("af_xdp",))
-def fragments_to_a_vip_are_named(lab):
+def fragments_that_belong_to_nothing_are_named_NAT007(lab):
     """On af_xdp, because the kernel joins fragments before af_packet sees them."""
     lab.start(*udp_service())
-    expect_one_drop(lab, "fragment", lambda: udp_datagram(lab, VIP, 5353, payload=bytes(4000)), packets=3)
+    later = ip_header(20 + 64, flags_and_offset=0x2000 | 8) + bytes(64)
+    expect_one_drop(lab, "fragment_expired", lambda: raw_frame(lab, later))
+    expect_one_drop(lab, "bad_fragment", lambda: raw_frame(lab, ip_header(20 + 63, flags_and_offset=0x2000 | 8) + bytes(63)))
+    expect_one_drop(lab, "fragment_too_small", lambda: raw_frame(lab, ip_header(20 + 8, protocol=6, flags_and_offset=0x2000) + bytes(8)))
+    expect_one_drop(lab, "fragment", lambda: raw_frame(lab, ip_header(20 + 64, protocol=1, flags_and_offset=0x2000) + bytes(64)))
 
 
 @case()

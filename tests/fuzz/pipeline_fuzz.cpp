@@ -84,9 +84,21 @@ class Program {
             tell(arrived, outcome);
         }
         judge_.judge(arrived, outcome, rules_);
+        judge_released();
         const bool is_sent = outcome.verdict == Verdict::Transmit || (outcome.verdict == Verdict::Punt && outcome.frame != arrived.frame);
         if (is_sent && outcome.frame.size() >= kEtherBytes) {
             remember({arrived, outcome.frame, outcome.egress, outcome.verdict == Verdict::Punt});
+        }
+    }
+
+    // Fragments that waited, as soon as it is known what becomes of them. What the host sends never waits.
+    void judge_released() {
+        for (const Outcome& released : gateway_.take_released()) {
+            const Arrived arrived{released.came, NicPortId{0}, false};
+            if (is_traced()) {
+                tell(arrived, released);
+            }
+            judge_.judge(arrived, released, rules_);
         }
     }
 
@@ -124,6 +136,8 @@ class Program {
         gateway_.advance_milliseconds(choices_.one_of(kSpans));
         if (choices_.one_in(2)) {
             gateway_.age();
+            gateway_.expire_fragments();
+            judge_released();
         }
     }
 

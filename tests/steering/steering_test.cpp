@@ -209,7 +209,7 @@ TEST(LiarUntested, EachConnectionWorks) {
     EXPECT_EQ(totals.handoff_lost, 0u);
 }
 
-// Whoever receives them, all fragments of one datagram meet at one worker.
+// Whoever receives them, all fragments of one datagram end at one worker: the owner of the SNAT port that the first one names.
 TEST(Fragments, OfOneDatagramMeetAtOneWorker) {
     const auto bed = start_bed(2, "rss=none,flow_rules=0,spread=random");
     ASSERT_NE(bed, nullptr);
@@ -222,7 +222,8 @@ TEST(Fragments, OfOneDatagramMeetAtOneWorker) {
         const auto before = punted();
         for (uint16_t offset = 0; offset < 3; ++offset) {
             PacketBuilder fragment = eth().to_mac(kUpMac.to_string()).ipv4("10.80.1.2", kUpAddress.to_string()).id(id);
-            fragment.ip_protocol(17).fragment_offset(offset).payload(std::vector<uint8_t>(8));
+            offset == 0 ? fragment.udp(5000, static_cast<uint16_t>(5000 + 64 * id))
+                        : fragment.ip_protocol(17).fragment_offset(offset).payload(std::vector<uint8_t>(8));
             if (offset != 2) {
                 fragment.more_fragments();
             }

@@ -41,6 +41,7 @@ VirtualGateway::VirtualGateway(const Options& options)
             nat::PortProposer::memory_needed(options.connections, options.snat_ports, options.workers, &reply_rules_)));
         workers_[w]->table_key = new_key();
         workers_[w]->ports_key = new_key();
+        workers_[w]->fragments_key = new_key();
         workers_[w]->backend_links.resize(options.connections + options.connections % 2);
         backend_rows_[w] = workers_[w]->backends.data();
         start_worker(w);
@@ -88,6 +89,7 @@ void VirtualGateway::start_worker(uint32_t index) {
         .snat_ports = std::move(*ports),
         .schedulers = *state.schedulers_at_start,
         .pending = route::PendingPackets<rte_mbuf*>(rate_),
+        .fragments = pipeline::FragmentTable(rate_, state.fragments_key),
         .neighbour_use = route::NeighbourUse(state.neighbour_use),
         .rejects = pipeline::RejectLimiter(options_.rejects_per_second, options_.rejects_burst, rate_),
         .echoes = pipeline::RejectLimiter(options_.rejects_per_second, options_.rejects_burst, rate_),
@@ -106,6 +108,8 @@ void VirtualGateway::remember() {
 void VirtualGateway::forget() {
     configuration() = remembered_;
     own_segments_.clear();
+    waiting_.clear();
+    released_.clear();
     start_affinity();
     for (uint32_t w = 0; w < options_.workers; ++w) {
         WorkerState& state = *workers_[w];
@@ -366,9 +370,22 @@ void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::ve
                 continue;
             }
             const NicPortId egress = burst.verdict[i] == Verdict::Punt ? burst.arrival[i].port : burst.egress[i];
-            outcomes[packet.index] = {burst.verdict[i], burst.reason[i], packet.frame, egress, worker, packet.handoffs};
+            Outcome outcome{burst.verdict[i], burst.reason[i], packet.frame, egress, worker, packet.handoffs};
             if (burst.verdict[i] == Verdict::Split) {
-                split(outcomes[packet.index], burst.parsed[i], burst.split[i].mtu);
+                split(outcome, burst.parsed[i], burst.split[i].mtu);
+            }
+            if (packet.index == kReleased) {
+                outcome.came = packet.came;
+                released_.push_back(outcome);
+            } else {
+                outcomes[packet.index] = outcome;
+            }
+            if (burst.verdict[i] == Verdict::Await) {
+                context.fragments.fill(burst.seat[i], reinterpret_cast<rte_mbuf*>(++last_handle_), burst.arrival[i].port,
+                                       burst.arrival[i].note);
+                packet.index = kReleased;
+                packet.came = packet.frame;
+                waiting_.emplace(last_handle_, std::move(packet));
             }
         }
         for (uint8_t w = 0; w < onward.size(); ++w) {
@@ -376,6 +393,7 @@ void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::ve
                 run({w}, std::move(onward[w]), outcomes);
             }
         }
+        run_ready_fragments(worker, outcomes);
     }
 }
 
@@ -394,6 +412,39 @@ void VirtualGateway::split(Outcome& outcome, const packet::Parsed& parsed, uint1
         frame.insert(frame.end(), packet_at + fragment.payload_at, packet_at + fragment.payload_at + fragment.payload_bytes);
         outcome.fragments.push_back(std::move(frame));
     }
+}
+
+void VirtualGateway::run_ready_fragments(WorkerId worker, std::vector<Outcome>& outcomes) {
+    pipeline::FragmentTable& fragments = workers_[worker.value]->context->fragments;
+    std::vector<InFlight> ready;
+    while (fragments.has_ready() && ready.size() < limits::kBurstMax) {
+        fragments.take_ready([&](rte_mbuf* handle, NicPortId port, pipeline::HandoffNote note) {
+            InFlight packet = std::move(waiting_.extract(reinterpret_cast<uintptr_t>(handle)).mapped());
+            note.has_waited = true;
+            packet.arrival = {port, note, 0};
+            ready.push_back(std::move(packet));
+        });
+    }
+    if (!ready.empty()) {
+        run(worker, std::move(ready), outcomes);
+    }
+}
+
+void VirtualGateway::expire_fragments() {
+    for (uint8_t w = 0; w < workers_.size(); ++w) {
+        workers_[w]->context->fragments.expire(now_, [&](rte_mbuf* handle) {
+            const auto expired = waiting_.extract(reinterpret_cast<uintptr_t>(handle));
+            released_.push_back({.verdict = Verdict::Drop,
+                                 .reason = DropReason::FragmentExpired,
+                                 .frame = expired.mapped().frame,
+                                 .worker = {w},
+                                 .came = expired.mapped().came});
+        });
+    }
+}
+
+std::vector<Outcome> VirtualGateway::take_released() {
+    return std::exchange(released_, {});
 }
 
 void VirtualGateway::age() {

@@ -74,6 +74,7 @@ struct Outcome {
     WorkerId worker;             // where it ended
     uint32_t handoffs = 0;
     std::vector<std::vector<uint8_t>> fragments = {};  // where Split: the frames that leave
+    std::vector<uint8_t> came{};                       // of take_released(): the frame as it came
     bool operator==(const Outcome&) const = default;
 };
 
@@ -125,6 +126,11 @@ class VirtualGateway {
     // All in one burst of one worker; packets that are handed on follow in bursts of their own, in order.
     std::vector<Outcome> send_burst(const std::vector<std::vector<uint8_t>>& frames, NicPortId port = kUp, WorkerId receiver = {0});
 
+    // What has become of fragments that waited (Verdict::Await) since this was last called.
+    std::vector<Outcome> take_released();
+    // Every worker drops what has waited for its first fragment for too long.
+    void expire_fragments();
+
     void advance_seconds(uint64_t seconds) { now_ = now_ + rate_.seconds(seconds); }
     void advance_milliseconds(uint64_t ms) { now_ = now_ + rate_.milliseconds(ms); }
     // One more flow order for all workers; work_off_orders() has them work on it.
@@ -160,7 +166,7 @@ class VirtualGateway {
     struct WorkerState {
         explicit WorkerState(size_t table_bytes, size_t port_bytes) : table(table_bytes), ports(port_bytes) {}
         AlignedMemory table, ports;
-        HashKey table_key, ports_key;
+        HashKey table_key, ports_key, fragments_key;
         std::vector<conn::BackendLink> backend_links;
         std::vector<uint32_t> backend_heads = std::vector<uint32_t>(4096);
         std::vector<uint32_t> cursors = std::vector<uint32_t>(lb::SchedulerState::kCursors);
@@ -175,10 +181,11 @@ class VirtualGateway {
         std::unique_ptr<pipeline::WorkerContext> context;
     };
     struct InFlight {
-        size_t index;  // position in the caller's burst
+        size_t index;  // position in the caller's burst; kReleased: it has gone into released_
         std::vector<uint8_t> frame;
         pipeline::Arrival arrival;
         uint32_t handoffs;
+        std::vector<uint8_t> came{};  // of kReleased
     };
     [[nodiscard]] HashKey new_key();
     void start_affinity();
@@ -186,6 +193,8 @@ class VirtualGateway {
     void start_worker(uint32_t index);
     // As tx.cpp cuts a packet, with plain memory for buffers.
     void split(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu);
+    static constexpr size_t kReleased = ~size_t{0};
+    void run_ready_fragments(WorkerId worker, std::vector<Outcome>& outcomes);
     void run(WorkerId worker, std::vector<InFlight> packets, std::vector<Outcome>& outcomes);
     ServiceId service_id(const TestService& service);
     BackendId backend_id(const TestService& service, const IpAddr& address);
@@ -215,6 +224,10 @@ class VirtualGateway {
     uint64_t services_generation_ = 1;
     std::vector<uint8_t> unresolved_;
     std::vector<Outcome> own_segments_;
+    // Fragments that wait, by the number that stands for an mbuf in the table.
+    std::map<uintptr_t, InFlight> waiting_;
+    uintptr_t last_handle_ = 0;
+    std::vector<Outcome> released_;
     bool routes_ = true;
     std::array<uint16_t, 2> mtu_{1500, 1500};  // by port
     std::vector<route::LocalAddress> present_vips_;

@@ -331,6 +331,8 @@ void Judge::judge(const Arrived& as_it_came, const Outcome& outcome, const Rules
             return judge_left(the);
         case Verdict::Punt:
             return judge_punted(the);
+        case Verdict::Await:
+            return the.rule(the.in.is_fragment, "only fragments wait for another");
         case Verdict::Handoff:
             return the.rule(false, "no packet goes in circles");
         case Verdict::None:
@@ -359,6 +361,7 @@ void Judge::audit(test::VirtualGateway& gateway, uint32_t workers) {
         books(of_services == size && of_backends == size, "connections, and what Services and backends count of them, differ");
         books(context.count()[stats::Counter::Connections].read() == size, "the level of connections is not how many there are");
         books(context.connections.units_used() <= context.connections.capacity(), "the connection table exceeds its bound");
+        books(context.fragments.waiting() <= limits::kFragmentsWaitingMax, "more fragments wait than may");
         const uint64_t opened = context.count()[stats::Counter::NewConnections].read(),
                        closed = context.count()[stats::Counter::ClosedConnections].read();
         books(opened - closed == size, "connections opened less connections closed are not those that are there");

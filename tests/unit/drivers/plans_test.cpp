@@ -229,7 +229,8 @@ TEST(MempoolShape, HoldsEveryPlaceAPacketCanBe) {
     const auto shape = mempool_shape(demand);
     ASSERT_TRUE(shape);
     // Both workers' caches full, everything handed off, held and punted, all descriptors taken.
-    const uint32_t worst = 8192 + 2 * (384 + limits::kHandoffRing + limits::kPendingMax) + 2 * 2 * limits::kPuntRing;
+    const uint32_t worst =
+        8192 + 2 * (384 + limits::kHandoffRing + limits::kPendingMax + limits::kFragmentsWaitingMax) + 2 * 2 * limits::kPuntRing;
     EXPECT_GE(shape->count, worst);
     EXPECT_LT(shape->count, 2 * worst);
     EXPECT_EQ(shape->data_room, 2048 + 128);

@@ -1,0 +1,231 @@
+#include "dataplane/pipeline/fragment_table.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+
+#include "dataplane/base/check.hpp"
+
+namespace penstock::pipeline {
+namespace {
+
+using Kind = DatagramFate::Kind;
+
+std::unexpected<DropReason> drop(DropReason reason) {
+    return std::unexpected(reason);
+}
+
+}  // namespace
+
+FragmentTable::FragmentTable(TscRate rate, const HashKey& secret) noexcept
+    : datagram_time_(rate.milliseconds(kDatagramMs)), wait_(rate.milliseconds(kFragmentWaitMs)), mix_(secret) {
+    for (uint32_t i = 0; i < kSeats; ++i) {
+        seats_[i].next = static_cast<uint16_t>(i + 1 < kSeats ? i + 1 : kEnd);
+    }
+}
+
+uint64_t FragmentTable::hash_of(const DatagramKey& key) const noexcept {
+    const auto from = load<std::array<uint64_t, 2>>(key.source.bytes().data()),
+               to = load<std::array<uint64_t, 2>>(key.destination.bytes().data());
+    return mix_.of(from[0], from[1], to[0], to[1], key.rest);
+}
+
+static_assert(DatagramIndex::kNone == 0xffff);  // as what find_in() says of nobody
+
+uint16_t FragmentTable::find_in(uint32_t set, uint32_t tag, const DatagramKey& key) const noexcept {
+    for (uint32_t matches = match8(&tags_[set * kWays], tag); matches != 0; matches &= matches - 1) {
+        const auto at = static_cast<uint16_t>(set * kWays + static_cast<uint32_t>(std::countr_zero(matches)));
+        if (datagrams_[at].key == key) {
+            return at;
+        }
+    }
+    return kEnd;
+}
+
+DatagramIndex FragmentTable::find(const DatagramKey& key) const noexcept {
+    const uint64_t hash = hash_of(key);
+    return {find_in(set_of(hash), tag_of(hash), key)};
+}
+
+bool FragmentTable::is_known(const DatagramKey& key, TscTime now) const noexcept {
+    const DatagramIndex known = find(key);
+    return known.is_set() && !is_expired(datagrams_[known.value], now);
+}
+
+uint16_t FragmentTable::make_room(uint32_t set, TscTime now) const noexcept {
+    uint16_t oldest = kEnd;
+    for (uint32_t way = 0; way < kWays; ++way) {
+        const auto at = static_cast<uint16_t>(set * kWays + way);
+        const Datagram& datagram = datagrams_[at];
+        if (tags_[at] == 0 || is_expired(datagram, now)) {
+            return at;
+        }
+        if (datagram.under_way == 0 && (oldest == kEnd || datagram.since < datagrams_[oldest].since)) {
+            oldest = at;
+        }
+    }
+    return oldest;
+}
+
+std::expected<void, DropReason> FragmentTable::note_piece(Datagram& datagram, const packet::FragmentPlace& place) noexcept {
+    auto& seen = datagram.seen;
+    const uint8_t count = datagram.pieces;
+    const bool contradicts = place.is_last
+                                 ? (datagram.total != 0 && datagram.total != place.end) || (count > 0 && seen[count - 1].end > place.end)
+                                 : datagram.total != 0 && place.end >= datagram.total;
+    if (contradicts) {
+        datagram.fate = {.kind = Kind::Dead};
+        return drop(DropReason::BadFragment);
+    }
+    uint8_t at = 0;  // the first piece that ends at the newcomer's beginning or behind it
+    while (at < count && seen[at].end < place.begin) {
+        ++at;
+    }
+    const bool touches_left = at < count && seen[at].end == place.begin;
+    const uint8_t next = static_cast<uint8_t>(at + (touches_left ? 1 : 0));  // the first piece that could overlap
+    if (next < count && seen[next].begin < place.end) {
+        if (seen[next].begin > place.begin || seen[next].end < place.end) {
+            datagram.fate = {.kind = Kind::Dead};
+        }
+        return drop(DropReason::FragmentOverlap);
+    }
+    const bool touches_right = next < count && seen[next].begin == place.end;
+    if (touches_left && touches_right) {
+        seen[at].end = seen[next].end;
+        std::copy(seen.begin() + next + 1, seen.begin() + count, seen.begin() + next);
+        --datagram.pieces;
+    } else if (touches_left) {
+        seen[at].end = place.end;
+    } else if (touches_right) {
+        seen[next].begin = place.begin;
+    } else {
+        if (count == kPiecesMax) {
+            datagram.fate = {.kind = Kind::Dead};
+            return drop(DropReason::FragmentsFull);
+        }
+        std::copy_backward(seen.begin() + next, seen.begin() + count, seen.begin() + count + 1);
+        seen[next] = {place.begin, place.end};
+        ++datagram.pieces;
+    }
+    if (place.is_last) {
+        datagram.total = place.end;
+    }
+    return {};
+}
+
+std::expected<DatagramIndex, DropReason> FragmentTable::take(const DatagramKey& key, const packet::FragmentPlace& place,
+                                                             TscTime now) noexcept {
+    const uint64_t hash = hash_of(key);
+    const uint32_t set = set_of(hash), tag = tag_of(hash);
+    uint16_t at = find_in(set, tag, key);
+    if (at == kEnd || is_expired(datagrams_[at], now)) {
+        at = at == kEnd ? make_room(set, now) : at;
+        if (at == kEnd) {
+            return drop(DropReason::FragmentsFull);
+        }
+        Datagram& fresh = *std::construct_at(&datagrams_[at]);
+        fresh.key = key;
+        fresh.since = now;
+        tags_[at] = tag;
+    }
+    Datagram& datagram = datagrams_[at];
+    if (datagram.fate.kind == Kind::Dead) {
+        return drop(DropReason::Fragment);
+    }
+    if (const auto noted = note_piece(datagram, place); !noted) {
+        if (datagram.fate.kind == Kind::Dead) {
+            decide({at}, datagram.fate);
+        }
+        return drop(noted.error());
+    }
+    ++datagram.under_way;
+    return DatagramIndex{at};
+}
+
+void FragmentTable::unlink(uint16_t at) noexcept {
+    const Datagram& datagram = datagrams_[at];
+    (datagram.older == kEnd ? oldest_ : datagrams_[datagram.older].younger) = datagram.younger;
+    (datagram.younger == kEnd ? newest_ : datagrams_[datagram.younger].older) = datagram.older;
+}
+
+void FragmentTable::decide(DatagramIndex index, const DatagramFate& fate) noexcept {
+    Datagram& datagram = datagrams_[index.value];
+    // A dead one stays so: the attack may have shown in the very burst that its first fragment came in.
+    datagram.fate = datagram.fate.kind == Kind::Dead ? datagram.fate : fate;
+    if (datagram.waiting == 0) {
+        return;
+    }
+    unlink(index.value);
+    (ready_first_ == kEnd ? ready_first_ : seats_[ready_last_].next) = datagram.first;
+    ready_last_ = datagram.last;
+    datagram.waiting = 0;
+    datagram.first = datagram.last = kEnd;
+}
+
+void FragmentTable::served(DatagramIndex index) noexcept {
+    Datagram& datagram = datagrams_[index.value];
+    PENSTOCK_ASSERT(datagram.under_way > 0);
+    --datagram.under_way;
+    const bool is_whole = datagram.pieces == 1 && datagram.seen[0].begin == 0 && datagram.seen[0].end == datagram.total;
+    if (datagram.under_way == 0 && is_whole) {
+        forget(index.value);
+    }
+}
+
+SeatIndex FragmentTable::wait(DatagramIndex index, TscTime now) noexcept {
+    Datagram& datagram = datagrams_[index.value];
+    const auto source = static_cast<uint8_t>(
+        mix_.of(load<uint64_t>(datagram.key.source.bytes().data()), load<uint64_t>(datagram.key.source.bytes().data() + 8)));
+    if (free_seat_ == kEnd || datagram.waiting == limits::kFragmentsWaitingPerDatagram ||
+        waiting_of_source_[source] == limits::kFragmentsWaitingPerSource) {
+        return {};
+    }
+    if (datagram.waiting == 0) {
+        const uint32_t set = index.value / kWays * kWays;
+        uint32_t others = 0;
+        for (uint32_t at = set; at < set + kWays; ++at) {
+            others += tags_[at] != 0 && datagrams_[at].waiting > 0 ? 1 : 0;
+        }
+        if (others >= kWaysWaitingMax) {
+            return {};
+        }
+    }
+    const uint16_t seat = std::exchange(free_seat_, seats_[free_seat_].next);
+    seats_[seat].source = source;
+    seats_[seat].next = kEnd;
+    seats_[seat].handle = nullptr;
+    ++waiting_of_source_[source];
+    ++seats_taken_;
+    if (datagram.waiting == 0) {
+        datagram.waits_since = now;
+        datagram.older = newest_;
+        datagram.younger = kEnd;
+        (newest_ == kEnd ? oldest_ : datagrams_[newest_].younger) = index.value;
+        newest_ = index.value;
+        datagram.first = seat;
+    } else {
+        seats_[datagram.last].next = seat;
+    }
+    datagram.last = seat;
+    ++datagram.waiting;
+    return {seat};
+}
+
+void FragmentTable::fill(SeatIndex seat, rte_mbuf* handle, NicPortId port, HandoffNote note) noexcept {
+    seats_[seat.value].handle = handle;
+    seats_[seat.value].port = port;
+    seats_[seat.value].note = note;
+}
+
+void FragmentTable::leave(uint16_t seat) noexcept {
+    --waiting_of_source_[seats_[seat].source];
+    --seats_taken_;
+    seats_[seat].next = free_seat_;
+    free_seat_ = seat;
+}
+
+uint32_t FragmentTable::datagrams() const noexcept {
+    return static_cast<uint32_t>(std::ranges::count_if(tags_, [](uint32_t tag) { return tag != 0; }));
+}
+
+}  // namespace penstock::pipeline

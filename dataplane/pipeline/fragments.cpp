@@ -1,0 +1,229 @@
+#include "dataplane/pipeline/fragments.hpp"
+
+#include "dataplane/packet/fragment.hpp"
+#include "dataplane/packet/quoted.hpp"
+#include "dataplane/pipeline/forward.hpp"
+
+namespace penstock::pipeline {
+namespace {
+
+using packet::PacketKind;
+using stats::Counter;
+using Fate = DatagramFate;
+
+bool is_number(uint8_t ip_protocol, Protocol protocol) noexcept {
+    return ip_protocol == static_cast<uint8_t>(protocol);
+}
+
+// Whether the first fragment may name a flow. A later one of IPv6 may name another protocol than that does (RFC 8200, 4.5).
+bool may_be_translated(const packet::Parsed& parsed) noexcept {
+    return parsed.family == IpFamily::V6 || is_number(parsed.ip_protocol, Protocol::Tcp) || is_number(parsed.ip_protocol, Protocol::Udp);
+}
+
+// Linux has the address, so a datagram that is nobody's here is its own.
+bool may_be_hosts(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
+    return ctx.snapshot->routes->is_local(burst.parsed[i].key.destination);
+}
+
+// A fragment that no flow can have, by its protocol. SCTP's checksum covers the whole packet and is no sum whose change could be told from
+// the ports' alone, so one that leaves with a flow's addresses would be thrown away by whoever gets it; and Linux would answer it with an
+// ABORT.
+void settle_untranslated(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    if (burst.arrival[i].note.from_host) {
+        return burst.relay(i);
+    }
+    const bool is_vips = ctx.snapshot->services->is_vip(parsed.key.destination) && !may_be_hosts(ctx, burst, i);
+    if (is_vips || is_number(parsed.ip_protocol, Protocol::Sctp)) {
+        return burst.drop(i, DropReason::Fragment);
+    }
+    burst.verdict[i] = Verdict::Punt;
+}
+
+// A later fragment from the host whose first one is no flow's, or came when there was no room: Linux sends them in order, so none is to
+// come. An address that only Services have is nobody's on the wire.
+void settle_unknown_from_host(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    if (ctx.snapshot->services->is_vip(burst.parsed[i].key.destination)) {
+        return burst.drop(i, DropReason::Fragment);
+    }
+    burst.relay(i);
+}
+
+// Lets the first fragment of datagram[i] go on as what it is: a packet of a flow.
+void join_flows(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    Arrival& arrival = burst.arrival[i];
+    const packet::Parsed& parsed = burst.parsed[i];
+    if (arrival.note.from_host) {
+        return burst.host_flows.add(i);
+    }
+    // The NIC could not see the ports, so that this worker's queue got it says nothing of the flow.
+    arrival.note.receiver =
+        receiver_of_whole(parsed.key, ctx.owner,
+                          {.receiver = arrival.note.receiver, .port = arrival.port, .promises = ctx.ports[arrival.port.value].promises});
+    burst.has_v6 |= parsed.family == IpFamily::V6;
+    burst.flows.add(i);
+}
+
+void conclude(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& fate) noexcept {
+    if (burst.datagram[i].is_set()) {
+        ctx.fragments.decide(burst.datagram[i], fate);
+        ctx.fragments.served(burst.datagram[i]);
+    }
+}
+
+// What becomes of the rest of a datagram whose first fragment has met its verdict.
+Fate fate_after(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
+    const Verdict verdict = burst.verdict[i];
+    if (verdict == Verdict::Handoff) {
+        return {.kind = Fate::Kind::Handed, .worker = burst.handoff_to[i], .tried = burst.arrival[i].note.tried};
+    }
+    if (verdict == Verdict::Drop || burst.answers[i]) {
+        return {.kind = Fate::Kind::Dead};
+    }
+    // Not what only its first packet could end: a finished connection whose frontend is gone (new_flow.cpp, serve_again).
+    const bool has_flow = burst.parsed[i].kind == PacketKind::Flow && burst.found[i].is_hit();
+    if (has_flow && ctx.connections.is_live(burst.found[i].index.value)) {
+        return {.kind = Fate::Kind::Flow,
+                .direction = burst.found[i].direction,
+                .connection = burst.found[i].index,
+                .generation = ctx.connections.generation(burst.found[i].index)};
+    }
+    return {.kind = verdict == Verdict::Punt ? Fate::Kind::Host : Fate::Kind::Relayed};
+}
+
+void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    packet::Parsed& parsed = burst.parsed[i];
+    const HandoffNote& note = burst.arrival[i].note;
+    const ByteView frame(burst.data[i], burst.length[i]);
+    if (!may_be_translated(parsed)) {
+        return settle_untranslated(ctx, burst, i);
+    }
+    const uint8_t protocol = parsed.family == IpFamily::V4 ? parsed.ip_protocol : uint8_t{0};
+    const auto key = DatagramKey::of(parsed.key.source, parsed.key.destination, protocol, packet::datagram_id(frame, parsed), note);
+    if (note.has_waited) {
+        burst.datagram[i] = ctx.fragments.find(key);
+        return burst.datagram[i].is_set() ? void() : burst.drop(i, DropReason::Fragment);
+    }
+    const auto place = packet::fragment_place(frame, parsed);
+    if (!place) {
+        return burst.drop(i, place.error());
+    }
+    if (note.from_host && !place->is_first() && !ctx.fragments.is_known(key, ctx.now)) {
+        return settle_unknown_from_host(ctx, burst, i);
+    }
+    const auto taken = ctx.fragments.take(key, *place, ctx.now);
+    if (taken) {
+        burst.datagram[i] = *taken;
+    } else if (taken.error() != DropReason::FragmentsFull || (!note.from_host && !may_be_hosts(ctx, burst, i))) {
+        return burst.drop(i, taken.error());
+    } else if (!place->is_first()) {
+        return note.from_host ? settle_unknown_from_host(ctx, burst, i) : void(burst.verdict[i] = Verdict::Punt);
+    }
+    if (!place->is_first()) {
+        return;
+    }
+    if (const packet::ParseResult result = packet::read_first_fragment(frame, parsed); !result) {
+        burst.drop(i, result.error());
+    } else if (parsed.kind == PacketKind::Flow) {
+        return join_flows(ctx, burst, i);
+    } else {
+        settle_untranslated(ctx, burst, i);
+    }
+    conclude(ctx, burst, i, fate_after(ctx, burst, i));
+}
+
+// A later fragment of a known connection leaves as the first one did. There is no room for its ports, and no checksum but IPv4's.
+void translate_later(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& fate) noexcept {
+    if (ctx.connections.generation(fate.connection) != fate.generation) {
+        return burst.drop(i, DropReason::Fragment);
+    }
+    const packet::Parsed& parsed = burst.parsed[i];
+    if (parsed.ttl <= 1) {
+        return burst.drop(i, DropReason::TtlExpired);
+    }
+    const conn::Entry& connection = ctx.connections.at(fate.connection);
+    const conn::Direction other = conn::opposite(fate.direction);
+    const packet::FoldedDelta ip = connection.ip_delta.inverse_if(static_cast<uint16_t>(fate.direction));
+    ctx.connections.touch(fate.connection, ctx.now_coarse);
+    stats::ServiceCounters::Passed& passed = ctx.counters.services[connection.service.value].passed[static_cast<size_t>(fate.direction)];
+    passed.packets.add(1);
+    passed.bytes.add(parsed.l3_length);
+    ctx.count()[Counter::FragmentsForwarded].add(1);
+    if (!connection.is_v6()) {
+        const Be32 destination = connection.v4_source(other);
+        packet::translate_fragment(burst.data[i], parsed, connection.v4_destination(other), destination, ip);
+        forward_one(ctx, burst, i, destination, parsed.l3_length);
+    } else {
+        const std::array<uint8_t, 16>& destination = connection.v6_source(other);
+        packet::translate_fragment(burst.data[i], parsed, connection.v6_destination(other), destination, ip);
+        forward_one(ctx, burst, i, IpAddr::v6(destination), parsed.l3_length);
+    }
+}
+
+// False: it waits.
+bool follow_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const Fate& fate = ctx.fragments.fate(burst.datagram[i]);
+    switch (fate.kind) {
+        case Fate::Kind::Unknown:
+            if (const SeatIndex seat = ctx.fragments.wait(burst.datagram[i], ctx.now); seat.is_set()) {
+                burst.verdict[i] = Verdict::Await;
+                burst.seat[i] = seat;
+                ctx.count()[Counter::FragmentsHeld].add(1);
+                return false;
+            }
+            may_be_hosts(ctx, burst, i) ? void(burst.verdict[i] = Verdict::Punt) : burst.drop(i, DropReason::FragmentsFull);
+            break;
+        case Fate::Kind::Flow:
+            translate_later(ctx, burst, i, fate);
+            break;
+        case Fate::Kind::Handed:
+            burst.verdict[i] = Verdict::Handoff;
+            burst.handoff_to[i] = fate.worker;
+            burst.arrival[i].note.tried = fate.tried;
+            break;
+        case Fate::Kind::Host:
+            burst.verdict[i] = Verdict::Punt;
+            break;
+        case Fate::Kind::Relayed:
+            burst.relay(i);
+            break;
+        case Fate::Kind::Dead:
+            burst.drop(i, DropReason::Fragment);
+            break;
+    }
+    return true;
+}
+
+}  // namespace
+
+void take_fragments(WorkerContext& ctx, Burst& burst) noexcept {
+    for (uint32_t at = 0; at < burst.fragments.count; ++at) {
+        const uint32_t i = burst.fragments.at[at];
+        burst.datagram[i] = {};
+        if (burst.under_way(i)) {
+            take_one(ctx, burst, i);
+        }
+    }
+}
+
+void follow_fragments(WorkerContext& ctx, Burst& burst) noexcept {
+    for (uint32_t at = 0; at < burst.fragments.count; ++at) {
+        const uint32_t i = burst.fragments.at[at];
+        if (burst.parsed[i].kind != PacketKind::Flow) {
+            continue;
+        }
+        const Fate fate = fate_after(ctx, burst, i);
+        conclude(ctx, burst, i, fate);
+        if (fate.kind == Fate::Kind::Flow && !burst.datagram[i].is_set()) {
+            burst.drop(i, DropReason::FragmentsFull);  // the rest could not follow it
+        }
+    }
+    for (uint32_t at = 0; at < burst.fragments.count; ++at) {
+        const uint32_t i = burst.fragments.at[at];
+        if (burst.under_way(i) && follow_one(ctx, burst, i)) {
+            ctx.fragments.served(burst.datagram[i]);
+        }
+    }
+}
+
+}  // namespace penstock::pipeline

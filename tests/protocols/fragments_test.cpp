@@ -1,0 +1,715 @@
+// Fragments follow the first one of their datagram, which follows its flow: in any order, from whatever queue of whatever worker. What
+// leaves is held against what fragment_cutter makes of the whole datagram as it would have been translated, so addresses, every checksum
+// and each byte are compared.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "dataplane/packet/parse.hpp"
+#include "dataplane/pipeline/fragment_table.hpp"
+
+#include "tests/protocols/ends.hpp"
+#include "tests/support/fragment_cutter.hpp"
+#include "tests/support/frame_diff.hpp"
+#include "tests/support/prng.hpp"
+
+namespace penstock::test {
+namespace {
+
+using Frame = std::vector<uint8_t>;
+using Frames = std::vector<Frame>;
+using stats::Counter;
+
+constexpr uint32_t kManyWorkers = 4;
+constexpr size_t kEthernetPiece = 1448;  // of a datagram, in 1,500 bytes of either family
+
+packet::FlowKey key_of(const Frame& frame) {
+    packet::Parsed parsed;
+    EXPECT_TRUE(packet::parse(frame, parsed).has_value()) << to_scapy(frame);
+    return parsed.key;
+}
+
+Frame payload_of(size_t bytes, uint64_t start = 1) {
+    return Prng(start).bytes(bytes);
+}
+
+// Frames that left, in no order.
+testing::AssertionResult same_frames(Frames actual, Frames expected) {
+    std::ranges::sort(actual);
+    std::ranges::sort(expected);
+    if (actual.size() != expected.size()) {
+        return testing::AssertionFailure() << actual.size() << " frames, expected " << expected.size();
+    }
+    for (size_t i = 0; i < actual.size(); ++i) {
+        if (const auto same = same_frame(actual[i], expected[i]); !same) {
+            return same;
+        }
+    }
+    return testing::AssertionSuccess();
+}
+
+// Workers, family, how the source is treated.
+class Fragments : public testing::TestWithParam<std::tuple<uint32_t, IpFamily, lb::SourceMode>> {
+ protected:
+    uint32_t workers = std::get<0>(GetParam());
+    IpFamily family = std::get<1>(GetParam());
+    Ends ends = family == IpFamily::V4 ? ends4() : ends6();
+    lb::SourceMode source = std::get<2>(GetParam());
+    bool translated = source == lb::SourceMode::Translate;
+    VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
+    Prng random;
+    uint32_t next_id = 1;
+
+    [[nodiscard]] PacketBuilder from_endpoint() const { return translated ? ends.from_backend(11) : ends.from_backend_to_client(11); }
+    [[nodiscard]] PacketBuilder to_endpoint() const { return translated ? ends.to_backend(11) : ends.to_backend_from_client(11); }
+    // IPv4's id is in the whole packet as well, which for cut() does not matter, and in what is compared it is that of the fragments.
+    WorkerId any_queue() { return {static_cast<uint8_t>(random.below(workers))}; }
+    // The port that the endpoint sees, of a flow opened by a small datagram.
+    uint16_t open(L4Port client_port = 5000) {
+        const Outcome first = gateway.send(ends.from_client().udp(client_port, 53).payload("?").build(), kUp, any_queue());
+        EXPECT_EQ(first.verdict, Verdict::Transmit) << to_string(first.verdict);
+        return key_of(first.frame).source_port;
+    }
+    // Sends each on a queue of any worker; what left in the end.
+    Frames pass(const Frames& frames, NicPortId port) {
+        Frames left;
+        for (const Frame& frame : frames) {
+            const Outcome outcome = gateway.send(frame, port, any_queue());
+            if (outcome.verdict == Verdict::Transmit) {
+                left.push_back(outcome.frame);
+            } else {
+                EXPECT_EQ(outcome.verdict, Verdict::Await)
+                    << to_string(outcome.verdict) << " " << (outcome.verdict == Verdict::Drop ? text_of(outcome.reason).counter : "");
+            }
+            for (const Outcome& released : gateway.take_released()) {
+                EXPECT_EQ(released.verdict, Verdict::Transmit)
+                    << to_string(released.verdict) << " " << (released.verdict == Verdict::Drop ? text_of(released.reason).counter : "");
+                left.push_back(released.frame);
+            }
+        }
+        return left;
+    }
+    [[nodiscard]] uint32_t datagrams() {
+        uint32_t sum = 0;
+        for (uint32_t w = 0; w < workers; ++w) {
+            sum += gateway.worker(w).fragments.datagrams();
+        }
+        return sum;
+    }
+    [[nodiscard]] uint32_t waiting() {
+        uint32_t sum = 0;
+        for (uint32_t w = 0; w < workers; ++w) {
+            sum += gateway.worker(w).fragments.waiting();
+        }
+        return sum;
+    }
+    void expect_drop(const Outcome& outcome, DropReason reason, const std::string& what = "") {
+        EXPECT_EQ(outcome.verdict, Verdict::Drop) << what << ": " << to_string(outcome.verdict);
+        EXPECT_EQ(text_of(outcome.reason).counter, text_of(reason).counter) << what;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, Fragments,
+                         testing::Combine(testing::Values(1, 2, kManyWorkers), testing::Values(IpFamily::V4, IpFamily::V6),
+                                          testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
+
+TEST_P(Fragments, InOrderOpenAFlowAndAreAnswered_NAT007_NAT001) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    for (L4Port n = 0; n < 20; ++n) {
+        const L4Port client_port = static_cast<L4Port>(5000 + n);
+        const Frame query = payload_of(4000, n), answer = payload_of(9000, 100 + n);
+        const Frames in = cut(ends.from_client().udp(client_port, 53).payload(query).build(), ++next_id, kEthernetPiece);
+        ASSERT_EQ(in.size(), 3u);
+        const Frames out = pass(in, kUp);
+        ASSERT_EQ(out.size(), 3u);
+        packet::Parsed parsed;
+        ASSERT_TRUE(packet::parse(out[0], parsed).has_value());
+        const uint16_t port = load<Be16>(out[0].data() + parsed.l4_offset).host();
+        EXPECT_EQ(port == client_port, !translated);
+        EXPECT_TRUE(same_frames(out, cut(to_endpoint().udp(port, 5353).payload(query).build(), next_id, kEthernetPiece)));
+        const Frames back = cut(from_endpoint().udp(5353, port).payload(answer).build(), ++next_id, kEthernetPiece);
+        EXPECT_TRUE(
+            same_frames(pass(back, kCluster), cut(ends.to_client().udp(53, client_port).payload(answer).build(), next_id, kEthernetPiece)));
+    }
+    EXPECT_EQ(gateway.connections(), 20u);
+    EXPECT_EQ(gateway.count(Counter::FragmentsForwarded), 20u * (2 + 6));
+    EXPECT_EQ(gateway.count(Counter::FragmentsHeld), 0u) << "in order nobody waits";
+    EXPECT_EQ(datagrams(), 0u) << "what is complete is forgotten";
+}
+
+// All orders of four, each fragment on a queue of any worker.
+TEST_P(Fragments, InAnyOrderFollowTheFirst_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const uint16_t port = open();
+    std::array<size_t, 4> order{};
+    std::iota(order.begin(), order.end(), 0);
+    do {
+        const Frame query = payload_of(400, next_id);
+        const Frames pieces = cut(ends.from_client().udp(5000, 53).payload(query).build(), ++next_id, 104);
+        ASSERT_EQ(pieces.size(), order.size());
+        const auto in_order = [&](const Frames& whole) {
+            Frames turned;
+            for (const size_t at : order) {
+                turned.push_back(whole[at]);
+            }
+            return turned;
+        };
+        EXPECT_TRUE(same_frames(pass(in_order(pieces), kUp), cut(to_endpoint().udp(port, 5353).payload(query).build(), next_id, 104)));
+        const Frames back = cut(from_endpoint().udp(5353, port).payload(query).build(), ++next_id, 104);
+        EXPECT_TRUE(same_frames(pass(in_order(back), kCluster), cut(ends.to_client().udp(53, 5000).payload(query).build(), next_id, 104)));
+    } while (std::ranges::next_permutation(order).found);
+    EXPECT_EQ(gateway.connections(), 1u) << "a fragmented datagram is of the flow that whole ones are of";
+    EXPECT_EQ(datagrams(), 0u);
+    EXPECT_EQ(waiting(), 0u);
+    EXPECT_EQ(gateway.service_counters(0, "protocols-UDP-53").dropped.read(), 0u);
+}
+
+// Released in the order in which they came, behind the first one.
+TEST_P(Fragments, ThatWaitedLeaveInTheOrderInWhichTheyCame_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const uint16_t port = open();
+    const Frame query = payload_of(60'000);
+    Frames pieces = cut(ends.from_client().udp(5000, 53).payload(query).build(), 7, kEthernetPiece);
+    ASSERT_EQ(pieces.size(), 42u);
+    Frames expected = cut(to_endpoint().udp(port, 5353).payload(query).build(), 7, kEthernetPiece);
+    std::ranges::reverse(pieces);
+    const Frames left = pass(pieces, kUp);
+    std::rotate(expected.begin(), expected.begin() + 1, expected.end());
+    std::ranges::reverse(expected);  // the first one, then from the last one on
+    ASSERT_EQ(left.size(), 42u);
+    for (size_t i = 0; i < left.size(); ++i) {
+        EXPECT_TRUE(same_frame(left[i], expected[i])) << i;
+    }
+    EXPECT_EQ(gateway.count(Counter::FragmentsHeld), workers == 1 ? 41u : gateway.count(Counter::FragmentsHeld));
+    EXPECT_EQ(waiting(), 0u);
+    EXPECT_EQ(datagrams(), 0u);
+}
+
+// A whole burst at once, shuffled, other flows' packets in between.
+TEST_P(Fragments, OfManyDatagramsInOneBurst_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const uint16_t port = open();
+    for (uint32_t round = 0; round < 50; ++round) {
+        Frames burst, expected;
+        for (uint32_t n = 0; n < 12; ++n) {
+            const Frame query = payload_of(8 + random.below(1200), next_id);
+            const auto add = [](Frames& to, const Frames& more) { to.insert(to.end(), more.begin(), more.end()); };
+            const Frame whole = ends.from_client().udp(5000, 53).payload(query).build();
+            const Frame translated_whole = to_endpoint().udp(port, 5353).payload(query).build();
+            const size_t piece = 8 * random.between(31, 64);
+            ++next_id;
+            if (query.size() + 8 > piece) {
+                add(burst, cut(whole, next_id, piece));
+                add(expected, cut(translated_whole, next_id, piece));
+            } else {
+                burst.push_back(whole);
+                expected.push_back(translated_whole);
+            }
+        }
+        for (size_t i = burst.size(); i > 1; --i) {
+            std::swap(burst[i - 1], burst[random.below(i)]);
+        }
+        Frames left;
+        for (const Outcome& outcome : gateway.send_burst(burst, kUp, any_queue())) {
+            if (outcome.verdict == Verdict::Transmit) {
+                left.push_back(outcome.frame);
+            } else {
+                ASSERT_EQ(outcome.verdict, Verdict::Await) << to_string(outcome.verdict);
+            }
+        }
+        for (const Outcome& released : gateway.take_released()) {
+            ASSERT_EQ(released.verdict, Verdict::Transmit);
+            left.push_back(released.frame);
+        }
+        ASSERT_TRUE(same_frames(left, expected)) << "round " << round;
+    }
+    EXPECT_EQ(gateway.connections(), 1u);
+    EXPECT_EQ(datagrams(), 0u);
+}
+
+TEST_P(Fragments, OfTcpSegmentsFollowTheirConnection_NAT007) {
+    gateway.publish({service_on_both(Protocol::Tcp, 80, 9376, source)});
+    const Outcome syn = gateway.send(ends.from_client().tcp(40000, 80, "S").seq(7).build());
+    ASSERT_EQ(syn.verdict, Verdict::Transmit);
+    const uint16_t port = key_of(syn.frame).source_port;
+    ASSERT_EQ(gateway.send(from_endpoint().tcp(9376, port, "SA").seq(90).ack(8).build(), kCluster).verdict, Verdict::Transmit);
+    const Frame data = payload_of(1400);
+    Frames pieces = cut(ends.from_client().tcp(40000, 80, "PA").seq(8).ack(91).payload(data).build(), 9, 600);
+    std::ranges::reverse(pieces);
+    EXPECT_TRUE(same_frames(pass(pieces, kUp), cut(to_endpoint().tcp(port, 9376, "PA").seq(8).ack(91).payload(data).build(), 9, 600)));
+}
+
+TEST_P(Fragments, CarryAnAbsentUdpChecksumAsItIs_NAT007_NAT001) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const uint16_t port = open();
+    const auto whole = [](PacketBuilder ip, uint16_t from, uint16_t to) {
+        return ip.udp(from, to).payload(payload_of(100)).l4_checksum(0).build();
+    };
+    const Frames pieces = cut(whole(ends.from_client(), 5000, 53), 3, 48);
+    if (family == IpFamily::V4) {
+        EXPECT_TRUE(same_frames(pass(pieces, kUp), cut(whole(to_endpoint(), port, 5353), 3, 48)));
+        return;
+    }
+    expect_drop(gateway.send(pieces[0]), DropReason::NoUdpChecksum);
+    expect_drop(gateway.send(pieces[1]), DropReason::Fragment, "the rest of it");
+}
+
+// Over IPv6 the headers behind the fragment header are the datagram's, and only the first fragment has them.
+TEST_P(Fragments, WithDestinationOptionsAreReadBehindThem_NAT007) {
+    if (family == IpFamily::V4) {
+        return;  // no such headers
+    }
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const uint16_t port = open();
+    Frames pieces = cut(ends.from_client().destination_options().udp(5000, 53).payload(payload_of(300)).build(), 3, 48);
+    std::swap(pieces[0], pieces[2]);
+    EXPECT_TRUE(
+        same_frames(pass(pieces, kUp), cut(to_endpoint().destination_options().udp(port, 5353).payload(payload_of(300)).build(), 3, 48)));
+}
+
+TEST_P(Fragments, OfADatagramWhoseFirstIsDroppedAreDropped_NAT007) {
+    TestService guarded = service_on_both(Protocol::Udp, 53, 5353, source);
+    guarded.source_ranges = {{*Prefix::parse("203.0.113.0/24"), *Prefix::parse("2001:db8:113::/48")}};
+    TestService empty = service_on_both(Protocol::Udp, 54, 5353, source);
+    empty.backends = {};
+    TestService open_to_all = service_on_both(Protocol::Udp, 55, 5353, source);
+    gateway.publish({guarded, empty, open_to_all});
+    const struct {
+        const char* name;
+        PacketBuilder whole;
+        DropReason reason;
+    } cases[] = {
+        {"source ranges", ends.from_client().udp(5000, 53), DropReason::SourceNotAllowed},
+        {"no endpoint: a reject cannot be told from a wrong checksum", ends.from_client().udp(5000, 54), DropReason::RejectNotAllowed},
+        {"undeclared port", ends.from_client().udp(5000, 5), DropReason::VipPortClosed},
+        {"port 0", ends.from_client().udp(0, 55), DropReason::BadL4Header},
+        {"another protocol", ends.from_client().icmp(family == IpFamily::V4 ? 8 : 128, 0), DropReason::Fragment},
+    };
+    for (const auto& c : cases) {
+        PacketBuilder whole = c.whole;
+        const Frames pieces = cut(whole.payload(payload_of(100)).build(), ++next_id, 48);
+        // One of the others waits, is released by the first one's end, and one comes behind it.
+        const Outcome early = gateway.send(pieces[2], kUp, any_queue());
+        const bool is_known_at_once = early.verdict == Verdict::Drop;
+        EXPECT_TRUE(early.verdict == Verdict::Await || is_known_at_once) << c.name;
+        expect_drop(gateway.send(pieces[0], kUp, any_queue()), c.reason, c.name);
+        const std::vector<Outcome> released = gateway.take_released();
+        ASSERT_EQ(released.size(), is_known_at_once ? 0u : 1u) << c.name;
+        expect_drop(is_known_at_once ? early : released[0], DropReason::Fragment, c.name);
+        expect_drop(gateway.send(pieces[1], kUp, any_queue()), DropReason::Fragment, c.name);
+    }
+    EXPECT_EQ(gateway.connections(), 0u);
+    EXPECT_EQ(waiting(), 0u);
+}
+
+// Overlaps, and whatever contradicts itself. By the byte: of a datagram of `bytes`, the fragments in the order in which they come.
+TEST_P(Fragments, ThatContradictOneAnotherAreDroppedByName_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const uint16_t port = open();
+    const Frame whole = ends.from_client().udp(5000, 53).payload(payload_of(248)).build();
+    const Frame translated_whole = to_endpoint().udp(port, 5353).payload(payload_of(248)).build();
+    const size_t header = 14 + (family == IpFamily::V4 ? 20 : 40);
+    struct Piece {
+        size_t begin, end;
+        bool more;
+    };
+    struct Step {
+        Piece piece;
+        DropReason dropped = DropReason::FrameTooShort;  // FrameTooShort: it leaves, now or later
+    };
+    constexpr DropReason kLeaves = DropReason::FrameTooShort;
+    const struct {
+        const char* name;
+        std::vector<Step> steps;
+    } cases[] = {
+        {"a duplicate costs nobody else anything",
+         {{{0, 64, true}, kLeaves}, {{0, 64, true}, DropReason::FragmentOverlap}, {{64, 256, false}, kLeaves}}},
+        {"nor one that is inside of two",
+         {{{0, 64, true}, kLeaves},
+          {{64, 128, true}, kLeaves},
+          {{32, 96, true}, DropReason::FragmentOverlap},
+          {{128, 256, false}, kLeaves}}},
+        {"one that is part new",
+         {{{0, 64, true}, kLeaves}, {{56, 128, true}, DropReason::FragmentOverlap}, {{64, 256, false}, DropReason::Fragment}}},
+        {"one that reaches into the next",
+         {{{0, 64, true}, kLeaves},
+          {{128, 256, false}, kLeaves},
+          {{64, 136, true}, DropReason::FragmentOverlap},
+          {{64, 128, true}, DropReason::Fragment}}},
+        {"one around another",
+         {{{0, 64, true}, kLeaves},
+          {{128, 136, true}, kLeaves},
+          {{64, 256, false}, DropReason::FragmentOverlap},
+          {{64, 128, true}, DropReason::Fragment}}},
+        {"an end before what was there",
+         {{{0, 128, true}, kLeaves},
+          {{128, 192, true}, kLeaves},
+          {{64, 128, false}, DropReason::BadFragment},
+          {{192, 256, false}, DropReason::Fragment}}},
+        {"two ends",
+         {{{0, 128, true}, kLeaves},
+          {{192, 256, false}, kLeaves},
+          {{128, 200, false}, DropReason::BadFragment},
+          {{128, 192, true}, DropReason::Fragment}}},
+        {"more behind the end", {{{0, 128, true}, kLeaves}, {{192, 200, false}, kLeaves}, {{200, 256, true}, DropReason::BadFragment}}},
+        {"no whole units, and not the last", {{{0, 60, true}, DropReason::BadFragment}}},
+        {"nothing in it", {{{64, 64, true}, DropReason::BadFragment}, {{64, 64, false}, DropReason::BadFragment}}},
+        {"no whole UDP header cannot be cut at 8 bytes, but nothing behind it can", {{{0, 8, true}, kLeaves}, {{8, 256, false}, kLeaves}}},
+    };
+    for (const auto& c : cases) {
+        ++next_id;
+        Frames left, expected;
+        for (const Step& step : c.steps) {
+            const auto make = [&](const Frame& of) {
+                const Piece& p = step.piece;
+                return fragment_like(of, next_id, p.begin, p.more, ByteView(of).subspan(header + p.begin, p.end - p.begin));
+            };
+            const Outcome outcome = gateway.send(make(whole), kUp, any_queue());
+            if (step.dropped == kLeaves) {
+                EXPECT_EQ(outcome.verdict, Verdict::Transmit)
+                    << c.name << ", from " << step.piece.begin << ": " << text_of(outcome.reason).counter;
+                EXPECT_TRUE(same_frame(outcome.frame, make(translated_whole))) << c.name;
+            } else {
+                expect_drop(outcome, step.dropped, std::string(c.name) + ", from " + std::to_string(step.piece.begin));
+            }
+        }
+    }
+}
+
+// An attack that is seen while others wait for the first one takes these along.
+TEST_P(Fragments, ThatWaitAreDroppedWithADeadDatagram_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const Frame whole = ends.from_client().udp(5000, 53).payload(payload_of(248)).build();
+    const Frames pieces = cut(whole, 5, 64);
+    EXPECT_EQ(gateway.send(pieces[1], kUp, any_queue()).verdict, Verdict::Await);
+    EXPECT_EQ(gateway.send(pieces[2], kUp, any_queue()).verdict, Verdict::Await);
+    expect_drop(gateway.send(fragment_like(whole, 5, 96, true, payload_of(128)), kUp, any_queue()), DropReason::FragmentOverlap);
+    const std::vector<Outcome> released = gateway.take_released();
+    ASSERT_EQ(released.size(), 2u);
+    expect_drop(released[0], DropReason::Fragment);
+    expect_drop(released[1], DropReason::Fragment);
+    expect_drop(gateway.send(pieces[0], kUp, any_queue()), DropReason::Fragment, "not even the first one leaves");
+    EXPECT_EQ(waiting(), 0u);
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+// What the first one meets in the burst in which the attack shows brings nobody back.
+TEST_P(Fragments, OfADatagramThatDiesInItsFirstBurstAreDropped_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const Frame whole = ends.from_client().udp(5000, 53).payload(payload_of(248)).build();
+    const Frames pieces = cut(whole, 5, 64);
+    Frames burst = {pieces[0], pieces[1], fragment_like(whole, 5, 96, true, payload_of(128)), pieces[3]};
+    const std::vector<Outcome> outcomes = gateway.send_burst(burst, kUp, any_queue());
+    expect_drop(outcomes[1], DropReason::Fragment);
+    expect_drop(outcomes[2], DropReason::FragmentOverlap);
+    expect_drop(outcomes[3], DropReason::Fragment);
+    expect_drop(gateway.send(pieces[2], kUp, any_queue()), DropReason::Fragment, "the datagram is dead");
+    EXPECT_TRUE(gateway.take_released().empty());
+    EXPECT_EQ(waiting(), 0u);
+}
+
+// A datagram whose time is over is not begun anew while some of its fragments are on their way to their end.
+TEST_P(Fragments, ThatDieWhenTheirDatagramIsOldAreDroppedWithIt_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const Frame whole = ends.from_client().udp(5000, 53).payload(payload_of(248)).build();
+    const Frames pieces = cut(whole, 5, 64);
+    const WorkerId queue = any_queue();
+    EXPECT_EQ(gateway.send(pieces[1], kUp, queue).verdict, Verdict::Await);
+    gateway.advance_milliseconds(pipeline::kDatagramMs);
+    const std::vector<Outcome> outcomes =
+        gateway.send_burst({fragment_like(whole, 5, 96, true, payload_of(128)), pieces[3], pieces[0]}, kUp, queue);
+    expect_drop(outcomes[0], DropReason::FragmentOverlap);
+    expect_drop(outcomes[1], DropReason::Fragment);
+    expect_drop(outcomes[2], DropReason::Fragment);
+    const std::vector<Outcome> released = gateway.take_released();
+    ASSERT_EQ(released.size(), 1u);
+    expect_drop(released[0], DropReason::Fragment);
+    EXPECT_EQ(waiting(), 0u);
+}
+
+// RFC 1858 and RFC 3128; RFC 8200, 4.5 and RFC 7112 for the whole header chain.
+TEST_P(Fragments, ThatHideTheTransportHeaderAreDropped_NAT007) {
+    gateway.publish({service_on_both(Protocol::Tcp, 80, 9376, source), service_on_both(Protocol::Udp, 53, 5353, source)});
+    const Frame tcp = ends.from_client().tcp(40000, 80, "S").payload(payload_of(100)).build();
+    const Frame optioned = ends.from_client().tcp(40000, 80, "S").tcp_options({2, 4, 5, 180, 1, 1, 1, 1}).payload(payload_of(100)).build();
+    const size_t header = 14 + (family == IpFamily::V4 ? 20 : 40);
+    const auto first_of = [&](const Frame& whole, size_t bytes) {
+        return fragment_like(whole, ++next_id, 0, true, ByteView(whole).subspan(header, bytes));
+    };
+    expect_drop(gateway.send(first_of(tcp, 8)), DropReason::FragmentTooSmall, "only the ports");
+    expect_drop(gateway.send(first_of(tcp, 16)), DropReason::FragmentTooSmall, "half a header");
+    expect_drop(gateway.send(first_of(optioned, 24)), DropReason::FragmentTooSmall, "half the options");
+    EXPECT_EQ(gateway.send(first_of(tcp, 24)).verdict, Verdict::Transmit) << "a whole header";
+    for (const size_t begin : {8, 16}) {
+        expect_drop(gateway.send(fragment_like(tcp, ++next_id, begin, true, payload_of(16))), DropReason::FragmentTooSmall,
+                    "flags over those of a first one, at " + std::to_string(begin));
+    }
+    const Frame udp = ends.from_client().udp(5000, 53).payload(payload_of(100)).build();
+    if (family == IpFamily::V6) {
+        const Frame behind = ends.from_client().destination_options(3).udp(5000, 53).payload(payload_of(100)).build();
+        expect_drop(gateway.send(first_of(behind, 16)), DropReason::FragmentTooSmall, "a chain of headers that goes on in the next one");
+        expect_drop(gateway.send(first_of(behind, 32)), DropReason::FragmentTooSmall, "a chain that ends where the UDP header begins");
+        const Frame nested = ends.from_client().fragment(0, false).udp(5000, 53).payload(payload_of(100)).build();
+        expect_drop(gateway.send(first_of(nested, 48)), DropReason::BadExtensionHeader, "a fragment of a fragment");
+        const Frame hops = ends.from_client().hop_by_hop().udp(5000, 53).payload(payload_of(100)).build();
+        expect_drop(gateway.send(first_of(hops, 48)), DropReason::BadExtensionHeader, "hop-by-hop options behind a fragment header");
+    }
+    // Beyond the longest datagram: the last units that an offset can name.
+    expect_drop(gateway.send(fragment_like(udp, ++next_id, 65'528, false, payload_of(16))), DropReason::BadFragment, "beyond 65,535");
+    EXPECT_EQ(waiting(), 0u);
+}
+
+TEST_P(Fragments, WaitForAWhileOnly_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const uint16_t port = open();
+    const Frames pieces = cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), 5, 64);
+    const WorkerId queue = any_queue();
+    EXPECT_EQ(gateway.send(pieces[1], kUp, queue).verdict, Verdict::Await);
+    gateway.advance_milliseconds(pipeline::kFragmentWaitMs / 2);
+    EXPECT_EQ(gateway.send(pieces[2], kUp, queue).verdict, Verdict::Await);
+    gateway.advance_milliseconds(pipeline::kFragmentWaitMs / 2 - 1);
+    gateway.expire_fragments();
+    EXPECT_TRUE(gateway.take_released().empty());
+    gateway.advance_milliseconds(1);
+    gateway.expire_fragments();
+    const std::vector<Outcome> expired = gateway.take_released();
+    ASSERT_EQ(expired.size(), 2u) << "whoever waits with the oldest has lost as much";
+    expect_drop(expired[0], DropReason::FragmentExpired);
+    expect_drop(expired[1], DropReason::FragmentExpired);
+    EXPECT_EQ(waiting(), 0u);
+    expect_drop(gateway.send(pieces[0], kUp, queue), DropReason::Fragment, "too late: what would follow it is gone");
+    // The id is free again once the datagram is forgotten.
+    gateway.advance_milliseconds(pipeline::kDatagramMs);
+    EXPECT_TRUE(same_frames(pass(pieces, kUp), cut(to_endpoint().udp(port, 5353).payload(payload_of(248)).build(), 5, 64)));
+}
+
+TEST_P(Fragments, OfAFlowThatEndedMeanwhileAreDropped_NAT007) {
+    const TestService service = service_on_both(Protocol::Udp, 53, 5353, source);
+    gateway.publish({service});
+    const Frames pieces = cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), 5, 64);
+    ASSERT_EQ(gateway.send(pieces[0]).verdict, Verdict::Transmit);
+    gateway.order({.backend = gateway.backend_of(service, 11, family)});
+    gateway.work_off_orders();
+    ASSERT_EQ(gateway.connections(), 0u);
+    expect_drop(gateway.send(pieces[1]), DropReason::Fragment);
+    // Another connection in the same place of the table is another life.
+    open(6000);
+    expect_drop(gateway.send(pieces[2]), DropReason::Fragment);
+}
+
+TEST_P(Fragments, ToAnUnresolvedNextHopAreHeldLikeTheFirst_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    gateway.set_unresolved({11});
+    for (const Frame& piece : cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), 5, 64)) {
+        EXPECT_EQ(gateway.send(piece, kUp, any_queue()).verdict, Verdict::Hold);
+    }
+}
+
+TEST_P(Fragments, WhoseTimeRunsOutAreDroppedOneByOne_NAT007_ICMP006) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const Frames pieces = cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), 5, 64);
+    const Frames dying = cut(ends.ip(Ends::from_uplink(), ends.client, ends.vip, 1).udp(5000, 53).payload(payload_of(248)).build(), 5, 64);
+    EXPECT_EQ(gateway.send(pieces[0]).verdict, Verdict::Transmit);
+    expect_drop(gateway.send(dying[1]), DropReason::TtlExpired);
+    EXPECT_EQ(gateway.send(pieces[2]).verdict, Verdict::Transmit);
+}
+
+// ICMP errors may be about a first fragment, and are about no other (RFC 1122, 3.2.2).
+TEST_P(Fragments, OfAFirstThatIsAnsweredAreDropped_NAT007_ICMP006) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const Frames dying = cut(ends.ip(Ends::from_uplink(), ends.client, ends.vip, 1).udp(5000, 53).payload(payload_of(248)).build(), 5, 64);
+    const Outcome answer = gateway.send(dying[0]);
+    ASSERT_EQ(answer.verdict, Verdict::Transmit) << text_of(answer.reason).counter;
+    EXPECT_EQ(answer.egress, kUp);
+    packet::Parsed parsed;
+    ASSERT_TRUE(packet::parse(answer.frame, parsed).has_value());
+    EXPECT_EQ(parsed.key.destination, ends.client);
+    EXPECT_EQ(answer.frame[parsed.l4_offset], family == IpFamily::V4 ? 11 : 3) << "time exceeded";
+    expect_drop(gateway.send(dying[1]), DropReason::Fragment);
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+// Linux has the SNAT addresses too. What is no flow's there is its own, in any order, and so is what it has asked for itself.
+TEST_P(Fragments, ToTheHostThatAreNoFlowsAreLinuxs_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const auto to_host = [&] { return ends.ip(Ends::from_uplink(), ends.client, family == IpFamily::V4 ? kUpAddress : kUpAddress6, 64); };
+    for (const bool reversed : {false, true}) {
+        Frames pieces = cut(to_host().udp(5000, 5001).payload(payload_of(248)).build(), ++next_id, 64);
+        if (reversed) {
+            std::ranges::reverse(pieces);
+        }
+        uint32_t at_linux = 0;
+        for (const Frame& piece : pieces) {
+            const Outcome outcome = gateway.send(piece, kUp, any_queue());
+            EXPECT_TRUE(outcome.verdict == Verdict::Punt || outcome.verdict == Verdict::Await) << to_string(outcome.verdict);
+            EXPECT_TRUE(outcome.verdict != Verdict::Punt || outcome.frame == piece) << "as it came";
+            at_linux += outcome.verdict == Verdict::Punt ? 1 : 0;
+            for (const Outcome& released : gateway.take_released()) {
+                EXPECT_EQ(released.verdict, Verdict::Punt);
+                EXPECT_EQ(released.egress, kUp);
+                ++at_linux;
+            }
+        }
+        EXPECT_EQ(at_linux, pieces.size());
+    }
+    const uint8_t echo = family == IpFamily::V4 ? 8 : 128;
+    for (const Frame& piece : cut(to_host().icmp(echo, 0).payload(payload_of(248)).build(), ++next_id, 64)) {
+        EXPECT_EQ(gateway.send(piece, kUp, any_queue()).verdict, Verdict::Punt) << "a large ping of the gateway";
+    }
+    Frame sctp = to_host().ip_protocol(132).payload(payload_of(248)).build();
+    expect_drop(gateway.send(cut(sctp, ++next_id, 64)[0], kUp, any_queue()), DropReason::Fragment,
+                "SCTP that may be an endpoint's; Linux would abort the association");
+    EXPECT_EQ(datagrams(), family == IpFamily::V4 ? 0u : datagrams());
+}
+
+// An endpoint on the host: Linux gets the fragments of a request, and its answer's are translated.
+TEST_P(Fragments, ToAndFromAnEndpointOnTheHost_NAT007_EP007) {
+    TestService service = service_on_both(Protocol::Udp, 53, 5353, source);
+    service.backends = {1};  // the gateway's own address on the cluster's link
+    gateway.publish({service});
+    const IpAddr host = family == IpFamily::V4 ? kClusterAddress : kClusterAddress6;
+    const Frames in = cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), ++next_id, 64);
+    uint16_t port = 0;
+    for (const Frame& piece : in) {
+        const Outcome outcome = gateway.send(piece, kUp, any_queue());
+        ASSERT_EQ(outcome.verdict, Verdict::Punt) << text_of(outcome.reason).counter;
+        EXPECT_EQ(outcome.egress, kUp) << "all by the twin that Linux routes the client by";
+        if (port == 0) {
+            port = load<Be16>(outcome.frame.data() + (family == IpFamily::V4 ? 34 : 62)).host();
+        }
+    }
+    const auto from_linux = [&] { return ends.ip(Ends::to_uplink(), host, ends.client, 64); };
+    Frames out;
+    for (const Frame& piece : cut(from_linux().udp(5353, port).payload(payload_of(248)).build(), ++next_id, 64)) {
+        const Outcome outcome = gateway.send_from_host(piece, kUp);
+        ASSERT_EQ(outcome.verdict, Verdict::Transmit) << text_of(outcome.reason).counter;
+        out.push_back(outcome.frame);
+    }
+    EXPECT_TRUE(same_frames(out, cut(ends.to_client().udp(53, 5000).payload(payload_of(248)).build(), next_id, 64)));
+    // What Linux says to others leaves as it is.
+    for (const Frame& piece : cut(from_linux().udp(123, 124).payload(payload_of(248)).build(), ++next_id, 64)) {
+        const Outcome outcome = gateway.send_from_host(piece, kUp);
+        EXPECT_EQ(outcome.verdict, Verdict::Transmit);
+        EXPECT_EQ(outcome.frame, piece);
+    }
+    EXPECT_EQ(datagrams(), 0u);
+}
+
+TEST_P(Fragments, OfTheHostToAServiceAreTranslated_NAT007_ETP006) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const IpAddr host = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
+    const auto from_linux = [&] { return ends.ip(Ends::to_uplink(), host, ends.vip, 64); };
+    const Frames in = cut(from_linux().udp(5000, 53).payload(payload_of(248)).build(), ++next_id, 64);
+    Frames out;
+    for (const Frame& piece : in) {
+        const Outcome outcome = gateway.send_from_host(piece, kUp);
+        ASSERT_EQ(outcome.verdict, Verdict::Transmit) << text_of(outcome.reason).counter;
+        out.push_back(outcome.frame);
+    }
+    const uint16_t port = load<Be16>(out[0].data() + (family == IpFamily::V4 ? 34 : 62)).host();
+    EXPECT_TRUE(same_frames(out, cut(ends.to_backend(11).udp(port, 5353).payload(payload_of(248)).build(), next_id, 64)))
+        << "for the host the source is always translated";
+    expect_drop(gateway.send_from_host(fragment_like(in[0], 99, 64, true, payload_of(64)), kUp), DropReason::Fragment,
+                "Linux sends in order: this one's first was no flow's");
+}
+
+TEST_P(Fragments, OfABlockedSourceAreDropped_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    gateway.set_blocked_sources(route::PrefixSet({*Prefix::parse(ends.client.to_string() + (family == IpFamily::V4 ? "/32" : "/128"))}));
+    for (const Frame& piece : cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), 5, 64)) {
+        expect_drop(gateway.send(piece), DropReason::SourceBlocked);
+    }
+    EXPECT_EQ(datagrams(), 0u);
+    EXPECT_EQ(waiting(), 0u);
+}
+
+// Seats: so many of a datagram, of a source, and of all; they come free again.
+TEST_P(Fragments, ThatWaitAreBounded_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const Frame like = ends.from_client().udp(5000, 53).payload(payload_of(8)).build();
+    const auto later = [&](const Frame& of, uint32_t id, size_t n) { return fragment_like(of, id, 64 + 16 * n, true, payload_of(16)); };
+    uint32_t held = 0;
+    for (uint32_t n = 0; n < limits::kFragmentsWaitingPerDatagram + 8; ++n) {
+        const Outcome outcome = gateway.send(later(like, 1, n));
+        outcome.verdict == Verdict::Await ? void(++held) : expect_drop(outcome, DropReason::FragmentsFull);
+    }
+    EXPECT_EQ(held, limits::kFragmentsWaitingPerDatagram);
+    // Of one source there are more, but not without end.
+    for (uint32_t id = 2; id < 2 + 2 * workers * limits::kFragmentsWaitingPerSource; ++id) {
+        const Outcome outcome = gateway.send(later(like, id, 0));
+        outcome.verdict == Verdict::Await ? void() : expect_drop(outcome, DropReason::FragmentsFull);
+    }
+    EXPECT_EQ(waiting(), workers * limits::kFragmentsWaitingPerSource);
+    // Many sources.
+    for (uint32_t n = 0; n < 4 * workers * limits::kFragmentsWaitingMax; ++n) {
+        const IpAddr far =
+            family == IpFamily::V4
+                ? IpAddr::v4(198, 51, static_cast<uint8_t>(n >> 8), static_cast<uint8_t>(n))
+                : IpAddr::v6({0x20, 1, 0xd, 0xb8, 9, 9, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(n >> 8), static_cast<uint8_t>(n), 1, 1});
+        const Outcome outcome =
+            gateway.send(later(ends.ip(Ends::from_uplink(), far, ends.vip, 64).udp(1, 53).payload("12345678").build(), n, 0));
+        outcome.verdict == Verdict::Await ? void() : expect_drop(outcome, DropReason::FragmentsFull);
+    }
+    EXPECT_EQ(waiting(), workers * limits::kFragmentsWaitingMax);
+    // In order nobody needs a seat.
+    const uint16_t port = open();
+    const Frames pieces = cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), 77'777 & 0xffff, 64);
+    EXPECT_TRUE(same_frames(pass(pieces, kUp), cut(to_endpoint().udp(port, 5353).payload(payload_of(248)).build(), 77'777 & 0xffff, 64)));
+    gateway.take_released();
+    gateway.advance_milliseconds(pipeline::kFragmentWaitMs);
+    gateway.expire_fragments();
+    EXPECT_EQ(gateway.take_released().size(), workers * limits::kFragmentsWaitingMax);
+    EXPECT_EQ(waiting(), 0u);
+}
+
+// A flood of fragments that complete nothing, from everywhere: tables stay within their bounds, fragmented datagrams in order pass, and
+// flows without fragments lose nothing.
+TEST_P(Fragments, FloodsLeaveOtherTrafficAlone_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const uint16_t port = open();
+    const Frame like = ends.from_client().udp(5000, 53).payload(payload_of(8)).build();
+    const Frame small = ends.from_client().udp(5000, 53).payload("small").build();
+    const Frame small_translated = to_endpoint().udp(port, 5353).payload("small").build();
+    constexpr uint32_t kRounds = 200;
+    for (uint32_t round = 0; round < kRounds; ++round) {
+        Frames burst;
+        for (uint32_t n = 0; n < 60; ++n) {
+            Frame frame =
+                fragment_like(like, static_cast<uint32_t>(random.next()), 8 * random.below(1000), random.one_in(2), payload_of(64));
+            frame[family == IpFamily::V4 ? 26 + random.below(4) : 29 + random.below(8)] ^=
+                static_cast<uint8_t>(1 + random.below(255));  // somebody else's source
+            if (family == IpFamily::V4) {
+                frame[24] = frame[25] = 0;
+                const uint16_t sum = reference_checksum(ByteView(frame).subspan(14, 20));
+                frame[24] = static_cast<uint8_t>(sum >> 8);
+                frame[25] = static_cast<uint8_t>(sum);
+            }
+            burst.push_back(frame);
+        }
+        burst.push_back(small);
+        const std::vector<Outcome> outcomes = gateway.send_burst(burst, kUp, any_queue());
+        ASSERT_EQ(outcomes.back().verdict, Verdict::Transmit) << "round " << round;
+        ASSERT_TRUE(same_frame(outcomes.back().frame, small_translated));
+        for (size_t i = 0; i + 1 < outcomes.size(); ++i) {
+            ASSERT_NE(outcomes[i].verdict, Verdict::None);
+        }
+        gateway.take_released();
+        const Frame query = payload_of(1000, round);
+        const uint32_t id = 1000 + round;
+        ASSERT_TRUE(same_frames(pass(cut(ends.from_client().udp(5000, 53).payload(query).build(), id, 256), kUp),
+                                cut(to_endpoint().udp(port, 5353).payload(query).build(), id, 256)))
+            << "round " << round;
+    }
+    for (uint32_t w = 0; w < workers; ++w) {
+        EXPECT_LE(gateway.worker(w).fragments.waiting(), limits::kFragmentsWaitingMax);
+        EXPECT_LE(gateway.worker(w).fragments.datagrams(), limits::kFragmentedDatagramsMax);
+    }
+}
+
+}  // namespace
+}  // namespace penstock::test
