@@ -8,6 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "dataplane/base/check.hpp"
+#include "dataplane/pipeline/fragment_table.hpp"
+
 #include "tests/fuzz/pipeline/grammar.hpp"
 #include "tests/fuzz/pipeline/judge.hpp"
 #include "tests/fuzz/pipeline/world.hpp"
@@ -44,6 +47,7 @@ class Program {
             do_step();
             Judge::audit(gateway_, workers_);
         }
+        expire_fragments();
     }
 
  private:
@@ -139,6 +143,18 @@ class Program {
             gateway_.expire_fragments();
             judge_released();
         }
+    }
+
+    // Nobody waits for ever.
+    void expire_fragments() {
+        if (gateway_.fragments_waiting() == 0) {
+            return;
+        }
+        gateway_.advance_milliseconds(pipeline::kFragmentWaitMs);
+        gateway_.expire_fragments();
+        judge_released();
+        PENSTOCK_CHECK(gateway_.fragments_waiting() == 0);
+        Judge::audit(gateway_, workers_);
     }
 
     void reconfigure() {

@@ -373,6 +373,7 @@ void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::ve
             Outcome outcome{burst.verdict[i], burst.reason[i], packet.frame, egress, worker, packet.handoffs};
             if (burst.verdict[i] == Verdict::Split) {
                 split(outcome, burst.parsed[i], burst.split[i].mtu);
+                outcome.waits = burst.split[i].waits;
             }
             if (packet.index == kReleased) {
                 outcome.came = packet.came;

@@ -75,6 +75,7 @@ struct Outcome {
     uint32_t handoffs = 0;
     std::vector<std::vector<uint8_t>> fragments = {};  // where Split: the frames that leave
     std::vector<uint8_t> came{};                       // of take_released(): the frame as it came
+    bool waits = false;                                // where Split: for the next hop, and its Ethernet header is to come
     bool operator==(const Outcome&) const = default;
 };
 
@@ -128,6 +129,7 @@ class VirtualGateway {
 
     // What has become of fragments that waited (Verdict::Await) since this was last called.
     std::vector<Outcome> take_released();
+    [[nodiscard]] size_t fragments_waiting() const { return waiting_.size(); }
     // Every worker drops what has waited for its first fragment for too long.
     void expire_fragments();
 

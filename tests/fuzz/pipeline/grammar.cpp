@@ -368,7 +368,9 @@ std::vector<Arrived> fragments_of(Choices& choices, const Arrived& whole) {
             {frame_of(ip, l4.subspan(at, bytes), mac_at(whole.frame, 6), mac_at(whole.frame, 0)), whole.port, whole.from_host});
         at += bytes;
     }
-    switch (choices.below(5)) {
+    switch (choices.below(8)) {
+        case 0:
+            break;
         case 1:
             std::ranges::reverse(fragments);
             break;
@@ -382,6 +384,9 @@ std::vector<Arrived> fragments_of(Choices& choices, const Arrived& whole) {
             fragments.erase(fragments.begin() + choices.byte() % static_cast<ptrdiff_t>(fragments.size()));
             break;
         default:
+            for (size_t left = fragments.size(); left > 1; --left) {
+                std::swap(fragments[left - 1], fragments[choices.byte() % left]);
+            }
             break;
     }
     return fragments;

@@ -25,6 +25,7 @@ struct Case {
     const Outcome& outcome;
     const Rules& rules;
     const std::set<IpAddr>& spoke;
+    FirstFragments& first_fragments;
     Sight in, out;
 
     [[nodiscard]] const Frame& before() const { return arrived.frame; }
@@ -211,6 +212,20 @@ void judge_error(const Case& the) {
     }
 }
 
+// Only a first fragment tells whose flow a datagram is of, and the rest has the addresses that it got. An id may mean another datagram
+// later on, but never one whose first fragment has not left.
+void judge_fragment(const Case& the) {
+    auto& left_with = the.first_fragments[{the.in.source, the.in.destination, the.in.datagram_id, the.arrived.from_host}];
+    const std::pair addresses(the.out.source, the.out.destination);
+    if (the.in.is_later_fragment) {
+        the.rule(left_with.contains(addresses), "a later fragment leaves with the addresses of its datagram's first one, behind it");
+        return;
+    }
+    the.rule(the.in.protocol == kUdp ? the.in.l4_bytes() >= 8 : the.in.protocol == kTcp && the.in.l4_bytes() >= 20,
+             "a first fragment that passes shows its transport header");
+    left_with.insert(addresses);
+}
+
 void judge_forwarded(const Case& the) {
     the.rule(the.in.is_ip && the.in.vlan_tags == 0 && the.in.ip_sum_right, "only a well-formed packet is passed on");
     the.rule(!is_group_mac(the.before()), "a frame to a group is not passed on");
@@ -220,6 +235,9 @@ void judge_forwarded(const Case& the) {
     the.rule(the.in.l4 - the.in.l3 == the.out.l4 - the.out.l3 && the.in.l3_bytes == the.out.l3_bytes, "headers keep their lengths");
     the.rule(!is_nobodys(the.in.source) && !is_nobodys(the.out.destination), "nothing from nobody or to nobody is passed on");
 
+    if (the.in.is_fragment) {
+        judge_fragment(the);
+    }
     const bool is_error = is_icmp_error(the.before(), the.in);
     const IpAddr &from = the.out.source, &to = the.out.destination;
     if (is_endpoint(from)) {
@@ -286,7 +304,7 @@ void judge_left(const Case& the) {
     const size_t packet = kEtherBytes + the.out.l3_bytes;
     the.rule(the.after().size() == packet || the.after().size() <= std::max(the.before().size(), kFrameMin),
              "no stale bytes behind an answer");
-    if (the.outcome.verdict != Verdict::Hold) {
+    if (the.outcome.verdict != Verdict::Hold && !the.outcome.waits) {
         judge_ethernet(the);
     }
     if (the.outcome.verdict == Verdict::Split) {
@@ -317,7 +335,7 @@ void Judge::judge(const Arrived& as_it_came, const Outcome& outcome, const Rules
     // To the gateway a priority is nothing; what Linux tags is Linux's.
     const Arrived arrived{as_it_came.from_host ? as_it_came.frame : without_priorities(as_it_came.frame), as_it_came.port,
                           as_it_came.from_host};
-    const Case the{arrived, outcome, rules, spoke_, look(arrived.frame), look(outcome.frame)};
+    const Case the{arrived, outcome, rules, spoke_, first_fragments_, look(arrived.frame), look(outcome.frame)};
     if (the.in.is_ip) {
         spoke_.insert(the.in.source);
     }
@@ -332,7 +350,8 @@ void Judge::judge(const Arrived& as_it_came, const Outcome& outcome, const Rules
         case Verdict::Punt:
             return judge_punted(the);
         case Verdict::Await:
-            return the.rule(the.in.is_fragment, "only fragments wait for another");
+            the.rule(the.in.is_later_fragment, "only fragments wait, and for a first one");
+            return the.rule(!is_blocked(the), "nothing comes of a blocked source's packet");
         case Verdict::Handoff:
             return the.rule(false, "no packet goes in circles");
         case Verdict::None:
@@ -347,8 +366,10 @@ void Judge::audit(test::VirtualGateway& gateway, uint32_t workers) {
             std::abort();
         }
     };
+    uint32_t waiting = 0;
     for (uint32_t w = 0; w < workers; ++w) {
         pipeline::WorkerContext& context = gateway.worker(w);
+        waiting += context.fragments.waiting();
         uint64_t of_services = 0, of_backends = 0;
         for (const stats::ServiceCounters& row : context.counters.services) {
             of_services += row.connections.read();
@@ -366,6 +387,7 @@ void Judge::audit(test::VirtualGateway& gateway, uint32_t workers) {
                        closed = context.count()[stats::Counter::ClosedConnections].read();
         books(opened - closed == size, "connections opened less connections closed are not those that are there");
     }
+    books(waiting == gateway.fragments_waiting(), "a fragment has a seat and is not there, or is there and has none");
 }
 
 }  // namespace penstock::fuzz

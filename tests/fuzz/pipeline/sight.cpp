@@ -34,6 +34,7 @@ bool look_at_v4(const Frame& frame, Sight& sight) {
     const uint16_t fragment = word_at(frame, l3 + 6);
     sight.is_fragment = (fragment & 0x3fff) != 0;
     sight.is_later_fragment = (fragment & 0x1fff) != 0;
+    sight.datagram_id = word_at(frame, l3 + 4);
     sight.ip_sum_right = test::reference_checksum(std::span(frame).subspan(l3, header)) == 0;
     sight.source = IpAddr::v4(frame[l3 + 12], frame[l3 + 13], frame[l3 + 14], frame[l3 + 15]);
     sight.destination = IpAddr::v4(frame[l3 + 16], frame[l3 + 17], frame[l3 + 18], frame[l3 + 19]);
@@ -56,6 +57,7 @@ void walk_extensions(const Frame& frame, Sight& sight) {
             const uint16_t field = word_at(frame, sight.l4 + 2);
             sight.is_fragment |= (field & 0xfff9) != 0;
             sight.is_later_fragment = (field & 0xfff8) != 0;
+            sight.datagram_id = uint32_t{word_at(frame, sight.l4 + 4)} << 16 | word_at(frame, sight.l4 + 6);
         }
         sight.protocol = frame[sight.l4];
         sight.l4 += bytes;

@@ -30,6 +30,7 @@ struct Sight {
     uint8_t ttl = 0;
     bool is_fragment = false;
     bool is_later_fragment = false;
+    uint32_t datagram_id = 0;   // of a fragment
     bool ip_sum_right = false;  // true of IPv6, which has none
     IpAddr source, destination;
 
