@@ -1,7 +1,9 @@
 """ICMP between real stacks: what a client and an endpoint learn about each other, and pings to VIPs."""
 import socket
 
+from drop_cases import drops
 from fixture import VIP, VIP_6, case, check, equal
+from lab import network as net
 from lab.network import BACKENDS, BACKENDS6, family_of, inside
 from manifests import endpoints, service
 
@@ -57,3 +59,15 @@ def a_vip_answers_ping_ICMP007(lab):
         for size in ("0", "56", "1400"):
             pinged = lab.network.run("client", "ping", "-c", "2", "-i", "0.2", "-W", "5", "-s", size, vip)
             check(" 0% packet loss" in pinged.stdout, f"ping {vip} with {size} bytes:\n{pinged.stdout}{pinged.stderr}")
+
+
+@case()
+def a_vip_is_silent_where_the_operator_says_so_ICMP007(lab):
+    lab.gateway.more_options = ["--vip-icmp-echo", "drop"]
+    lab.start(*datagrams())
+    for vip in (VIP, VIP_6):
+        pinged = lab.network.run("client", "ping", "-c", "1", "-W", "1", vip)
+        check(" 100% packet loss" in pinged.stdout, f"ping {vip}:\n{pinged.stdout}{pinged.stderr}")
+    equal(drops(lab)["vip_echo"], 2, "pings dropped by name")
+    pinged = lab.network.run("client", "ping", "-c", "1", "-W", "5", net.UPLINK)
+    check(" 0% packet loss" in pinged.stdout, f"the host's own address:\n{pinged.stdout}")
