@@ -245,6 +245,57 @@ def reaches(lab, role, address):
         return False
 
 
+LARGE = (9_000, 60_000)
+
+
+def payload_of(count):
+    """No part of it is like another, so that pieces in the wrong place show."""
+    return hashlib.shake_128(b"datagram").digest(count)
+
+
+@case(driver=("af_xdp",), workers=(1, 2), policy=("Cluster", "Local"), narrow_towards=(None, "endpoint", "client"))
+def large_datagrams_arrive_whole_NAT007_ICMP003_ICMP004(lab):
+    # Where a link is narrower than the fragments that a sender makes for its own, IPv4's are cut once more on the way, and IPv6's sender is
+    # told, as is whoever has set DF: the datagram that taught it is lost.
+    narrow_towards = lab.variant["narrow_towards"]
+    echo = service("echo", ECHO_PORT, protocol="UDP", target_port=ECHO_PORT, external_ips=[VIP, VIP_6], families=("IPv4", "IPv6"),
+                   policy=lab.variant["policy"])
+    start_between(lab, NARROW if narrow_towards == "client" else WIDE, NARROW if narrow_towards == "endpoint" else WIDE, echo,
+                  *(endpoints("echo", ["backend-1"], port=ECHO_PORT, protocol="UDP", family=family) for family in ("IPv4", "IPv6")))
+    sent = 0
+    for address in (VIP, VIP_6):
+        until(f"{address} answers", lambda address=address: echoes(lab, address, b"?"), patience_s=10.0)  # next hops are known by then
+        for count in ((*LARGE, NARROW + 1) if narrow_towards else LARGE):
+            for _ in range(LESSONS_MAX + 1):
+                sent += 1
+                if echoes(lab, address, payload_of(count), patience_s=ECHO_PATIENCE_S):
+                    break
+            else:
+                raise AssertionError(f"{count} bytes to {address} did not come back in {LESSONS_MAX + 1} tries: {drops(lab)}")
+    lab.remarks.append(f"{sent} sent, {4 + 2 * bool(narrow_towards)} echoed")
+    check(counter(lab, "fragments_forwarded") > 0, "no fragment was forwarded")
+    equal(counter(lab, "fragmented_packets") > 0, narrow_towards is not None, "the gateway has cut fragments")
+    equal({name: count for name, count in drops(lab).items() if count and name in ("bad_fragment", "fragment_overlap", "fragment_too_small",
+                                                                                "bad_l4_checksum", "bad_ip_checksum")}, {}, "drops")
+
+
+# One that fits its own link and no further is lost to learning what fits, once on the way there and once on the way back; so is one of IPv6 that
+# was cut for the link of its sender.
+LESSONS_MAX = 2
+ECHO_PATIENCE_S = 3.0
+
+
+def echoes(lab, address, payload, patience_s=2.0):
+    try:
+        backend, seen, echoed = lab.echo(address, ECHO_PORT, payload, timeout_s=patience_s)
+    except OSError:
+        return False
+    kept = net.CLIENT6 if ":" in address else net.CLIENT
+    equal((backend, seen == kept, echoed == payload), ("backend-1", lab.variant["policy"] == "Local", True),
+          f"{len(payload)} bytes at {address}: who answered, whether it saw the client, and whether each byte came back")
+    return True
+
+
 _ERRQUEUE_OPTIONS = {socket.AF_INET: (socket.IPPROTO_IP, socket.IP_TTL, 11), socket.AF_INET6: (socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, 25)}
 _SO_EE = struct.Struct("=IBBBBII")  # struct sock_extended_err: errno, origin, type, code, pad, info, data
 
