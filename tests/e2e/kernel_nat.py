@@ -68,11 +68,13 @@ class Bed:
         self.after(CLIENT)  # what is still on its way of all that
 
     def after(self, side, *sent):
-        """What left on either side, when both have seen a datagram that was sent later: a gateway of one worker keeps the order. So nothing is
-        waited for that does not come."""
+        """What left on either side, when both have seen a datagram that was sent later. So nothing is waited for that does not come. What comes by
+        one port is worked on by a gateway of one worker in its order, and so leaves by one; of two ports nobody promises anything."""
         self.send(side, *sent)
         left = [[], []]
-        for from_side, to_side, flow in ((CLIENT, ENDPOINT, self._fence), (ENDPOINT, CLIENT, self._inner_fence.reverse())):
+        flows = (self._fence, self._inner_fence.reverse())
+        for from_side, to_side in ((side, 1 - side), (1 - side, side)):
+            flow = flows[from_side]
             self._fences += 1
             text = b"fence %d." % self._fences
             self.send(from_side, packets.packet(flow, text))
@@ -157,6 +159,13 @@ class KernelGateway:
 
     def hosts(self):
         return (("oracle-client", self.mac_of("oracle", "up0")), ("oracle-endpoint", self.mac_of("oracle", "cl0")))
+
+    def why_not(self):
+        """Why its kernel cannot be asked, in a line; empty where it can."""
+        asked = self._network.run("oracle", "nft", "-f", "-", stdin="table ip asked {\nchain before { type nat hook prerouting priority -100;\n}\n}\n"
+                                                                    "table ip6 asked {\nchain before { type nat hook prerouting priority -100;\n}\n}\n")
+        refused = "Could not process rule" in asked.stderr  # by the kernel; any other failure is this file's
+        return asked.stderr.splitlines()[0] if refused else ""
 
     def translate(self, services):
         """(client's flow, endpoint, its port, the port that stands for the client's or None where its source is kept)"""

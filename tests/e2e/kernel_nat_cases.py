@@ -268,6 +268,8 @@ def what_leaves_is_what_linux_would_let_leave_ICMP001_ICMP002_ICMP003_ICMP004_IC
         questions = [question for way in ways for question in QUESTIONS[about](way)]
         ours = asked(bed, questions)
     kernel = KernelGateway(lab.network, CLUSTER_MTU)
+    if why := kernel.why_not():
+        raise Skip(f"nftables translates nothing here: {why}")
     rules = [(way.outside, way.inside.destination, way.inside.destination_port, None if way.kept else way.inside.source_port) for way in ways]
     kernel.translate([*rules, (fence(family), FAMILIES[family][1], FENCE_TARGET, fence(family).source_port)])
     with contextlib.closing(Bed(lab.network, kernel.hosts(), fence(family))) as bed:
