@@ -80,6 +80,7 @@ struct PmdProfile {
     bool silent_link = false;         // declares a link interrupt that does not come when the link goes down
     bool loops_back = false;          // rte_eth_conf::lpbk_mode 1 leads its transmit side back, and nothing reaches the wire
     bool rss_told_with_hash = false;  // tells key and types only where RTE_ETH_RX_OFFLOAD_RSS_HASH is on
+    bool filters_vlans = false;       // keeps back frames of VLANs that nobody has named to it, unless it is promiscuous
     bool kernel_hears = false;        // the kernel's own stack gets each frame too: needs IngressGuard
     bool uses_interface = false;      // its iface argument names a Linux interface that it works on
     bool needs_interface = false;     // and it must be given

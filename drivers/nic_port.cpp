@@ -353,6 +353,15 @@ Status NicPort::start_device() {
     // ND and routing protocols on the twin come by multicast. A device without the switch passes multicast anyway, or has a Linux
     // interface underneath that was told already.
     rte_eth_allmulticast_enable(facts_.dpdk_port);
+    // Linux may put VLAN interfaces on the twin at any time, and nobody tells the device. Frames to other hosts end as
+    // wrong_destination_mac.
+    if (profile_->filters_vlans) {
+        const int result = rte_eth_promiscuous_enable(facts_.dpdk_port);
+        note_setting(facts_.settings, {.name = "promiscuous",
+                                       .asked = "on, for the twin's VLANs",
+                                       .granted = result == 0 ? "on" : "off",
+                                       .reason = result == 0 ? std::string() : rte_strerror(-result)});
+    }
     return {};
 }
 

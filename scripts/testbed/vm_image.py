@@ -15,9 +15,9 @@ import tempfile
 from .api_servers import NotToBeHad, cache, locked
 
 # virtio: root file system, command channel, and the card that the kernel drives. vfio: cards for DPDK. The rest: twins, bridges, and what
-# net_tap makes of flow rules (TC's flower classifier and its actions).
+# net_tap makes of flow rules (TC's flower classifier and its actions), VLAN interfaces, and SCTP for hosts beside the gateway.
 MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "virtio_net", "vfio_pci", "vfio_iommu_type1", "tun", "bridge",
-           "cls_flower", "sch_multiq", "sch_ingress", "act_mirred", "act_skbedit", "act_gact")
+           "cls_flower", "sch_multiq", "sch_ingress", "act_mirred", "act_skbedit", "act_gact", "8021q", "sctp")
 QEMU = "qemu-system-x86_64"
 BUSYBOX = "/bin/busybox"  # of busybox-static: there is no C library yet when it runs
 

@@ -18,7 +18,7 @@ from testbed import vm_image  # noqa: E402
 from testbed.api_servers import NotToBeHad  # noqa: E402
 from vm_bed import VmLab  # noqa: E402
 
-import blocklist_cases, card_cases, plug_cases, steering_cases  # noqa: E402,E401,F401
+import blocklist_cases, card_cases, kernel_sctp_cases, plug_cases, steering_cases, vlan_cases  # noqa: E402,E401,F401
 
 CASE_TIMEOUT_S = 480  # ten times what a case takes on two idle cores
 IMAGE_PATIENCE_S = 300

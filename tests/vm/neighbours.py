@@ -1,0 +1,44 @@
+"""Hosts beside the gateway whose kernel is the guest's: namespaces of the machine, each behind a card of its own on one of the two wires. For what
+the kernel that runs the tests may not have, and the guest's has: VLAN interfaces and SCTP."""
+from lab import network as net
+from vm_bed import VIRTIO, Card, pair_of
+
+# By wire: the gateway's addresses there, and those of the host beside it.
+_PLACES = {"up": ((net.UPLINK, net.UPLINK6), ("10.80.1.3", "fd00:80:1::3")),
+           "cl": ((net.CLUSTER, net.CLUSTER6), ("10.80.2.21", "fd00:80:2::21"))}
+INTERFACE = "eth0"
+WHOLE_FRAMES = f"{VIRTIO},csum=off,gso=off"  # nothing is left for a card to write, as it may be on a wire that only looks like one
+
+
+class Neighbour:
+    def __init__(self, lab, side, card):
+        self._machine, self._name = lab.machine, f"host-{side}"
+        self._gateway, self.addresses = _PLACES[side]
+        lab.network.ip("gateway", f"link set {card.tap} master br-{side}")
+        interface = self._machine.drive_by_kernel(card)
+        self._machine.command("ip", "netns", "add", self._name)
+        self._machine.command("ip", "link", "set", interface, "netns", self._name, "name", INTERFACE)
+        self.ip("link set lo up", f"link set {INTERFACE} up", f"address add {self.addresses[0]}/24 dev {INTERFACE}",
+                f"address add {self.addresses[1]}/64 dev {INTERFACE} nodad",
+                f"route add default via {self._gateway[0]}", f"route add ::/0 via {self._gateway[1]}")
+
+    def words(self, *words):
+        """Those that run `words` there."""
+        return ["ip", "netns", "exec", self._name, *words]
+
+    def run(self, *words, timeout_s=30, stdin=None):
+        return self._machine.run(*self.words(*words), timeout_s=timeout_s, stdin=stdin)
+
+    def ip(self, *lines):
+        self._machine.command("ip", "-n", self._name, "-batch", "-", stdin="\n".join(lines) + "\n")
+
+
+def boot_with_neighbours(lab, model, *sides, options=""):
+    """The machine with a pair of such cards for penstockd, and a neighbour on each of these wires."""
+    pair = pair_of(model, options=options)
+    others = [Card(f"host-{side}", "virtio-net-pci", f"tap-{side}-host", 0x14 + i, options=WHOLE_FRAMES) for i, side in enumerate(sides)]
+    lab.boot([*pair, *others], vfio=False)
+    for card in pair:
+        lab.machine.give_to_vfio(card)
+    lab.gateway.devices = [lab.machine.address_of(card) for card in pair]
+    return [Neighbour(lab, side, card) for side, card in zip(sides, others, strict=True)]
