@@ -1,0 +1,26 @@
+"""Instructions of what is no packet of an established flow, by callgrind, and how many times those of one that is.
+
+report.py PROGRAM FLAGS    `name value unit` a line; PROGRAM is exceptional_count, FLAGS the build's options as told in the remarks
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "instructions"))
+import report
+
+
+def main(program, flags):
+    # What report.run() splits by stage is left together: a path is a few functions of its own.
+    whole = {name: value for name, value in report.run(program).items() if name.count(".") == 2}
+    for line in report.conditions(flags):
+        print(f"# {line}")
+    for name, (value, unit) in whole.items():
+        print(f"{name}.instructions {value:.1f} {unit}")
+    for name, (value, _) in whole.items():
+        yardstick, _ = whole[f"exceptional.established.{name.rpartition('.')[2]}"]
+        print(f"{name}.instructions.ratio {value / yardstick:.2f} x")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
