@@ -71,6 +71,12 @@ void conclude(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& fate) no
     }
 }
 
+// Whether the connection that served a packet of this burst is there yet. A new flow of the same burst may have taken its place in a full
+// table, and a finished one whose frontend is gone goes with its packet (new_flow.cpp, serve_again).
+bool is_still(const WorkerContext& ctx, const conn::Found& found, const packet::FlowKey& key) noexcept {
+    return ctx.connections.is_live(found.index.value) && ctx.connections.at(found.index).key(found.direction) == key;
+}
+
 // What becomes of the rest of a datagram whose first fragment has met its verdict.
 Fate fate_after(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     const Verdict verdict = burst.verdict[i];
@@ -80,15 +86,17 @@ Fate fate_after(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexce
     if (verdict == Verdict::Drop || burst.answers[i]) {
         return {.kind = Fate::Kind::Dead};
     }
-    // Not what only its first packet could end: a finished connection whose frontend is gone (new_flow.cpp, serve_again).
-    const bool has_flow = burst.parsed[i].kind == PacketKind::Flow && burst.found[i].is_hit();
-    if (has_flow && ctx.connections.is_live(burst.found[i].index.value)) {
+    const bool had_flow = burst.parsed[i].kind == PacketKind::Flow && burst.found[i].is_hit();
+    if (had_flow && is_still(ctx, burst.found[i], burst.parsed[i].key)) {
         return {.kind = Fate::Kind::Flow,
                 .direction = burst.found[i].direction,
                 .connection = burst.found[i].index,
                 .generation = ctx.connections.generation(burst.found[i].index)};
     }
-    return {.kind = verdict == Verdict::Punt ? Fate::Kind::Host : Fate::Kind::Relayed};
+    if (verdict == Verdict::Punt) {
+        return {.kind = Fate::Kind::Host};
+    }
+    return {.kind = had_flow || !burst.arrival[i].note.from_host ? Fate::Kind::Dead : Fate::Kind::Relayed};
 }
 
 void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
@@ -134,7 +142,8 @@ void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
 
 // A later fragment of a known connection leaves as the first one did. There is no room for its ports, and no checksum but IPv4's.
 void translate_later(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& fate) noexcept {
-    if (ctx.connections.generation(fate.connection) != fate.generation) {
+    // Where no connection is, part of one's addresses may be: it is no generation.
+    if (!ctx.connections.is_live(fate.connection.value) || ctx.connections.generation(fate.connection) != fate.generation) {
         return burst.drop(i, DropReason::Fragment);
     }
     const packet::Parsed& parsed = burst.parsed[i];

@@ -130,7 +130,9 @@ TEST_P(Fragments, InOrderOpenAFlowAndAreAnswered_NAT007_NAT001) {
         packet::Parsed parsed;
         ASSERT_TRUE(packet::parse(out[0], parsed).has_value());
         const uint16_t port = load<Be16>(out[0].data() + parsed.l4_offset).host();
-        EXPECT_EQ(port == client_port, !translated);
+        if (!translated) {
+            EXPECT_EQ(port, client_port);
+        }
         EXPECT_TRUE(same_frames(out, cut(to_endpoint().udp(port, 5353).payload(query).build(), next_id, kEthernetPiece)));
         const Frames back = cut(from_endpoint().udp(5353, port).payload(answer).build(), ++next_id, kEthernetPiece);
         EXPECT_TRUE(
@@ -185,7 +187,9 @@ TEST_P(Fragments, ThatWaitedLeaveInTheOrderInWhichTheyCame_NAT007) {
     for (size_t i = 0; i < left.size(); ++i) {
         EXPECT_TRUE(same_frame(left[i], expected[i])) << i;
     }
-    EXPECT_EQ(gateway.count(Counter::FragmentsHeld), workers == 1 ? 41u : gateway.count(Counter::FragmentsHeld));
+    if (workers == 1) {  // others find the note of the first one where it was handed on
+        EXPECT_EQ(gateway.count(Counter::FragmentsHeld), 41u);
+    }
     EXPECT_EQ(waiting(), 0u);
     EXPECT_EQ(datagrams(), 0u);
 }
@@ -318,11 +322,12 @@ TEST_P(Fragments, ThatContradictOneAnotherAreDroppedByName_NAT007) {
         size_t begin, end;
         bool more;
     };
+    // Now or later. The name of what a fragment never is.
+    static constexpr DropReason kLeaves = DropReason::FrameTooShort;
     struct Step {
         Piece piece;
-        DropReason dropped = DropReason::FrameTooShort;  // FrameTooShort: it leaves, now or later
+        DropReason dropped = kLeaves;
     };
-    constexpr DropReason kLeaves = DropReason::FrameTooShort;
     const struct {
         const char* name;
         std::vector<Step> steps;
@@ -564,7 +569,9 @@ TEST_P(Fragments, ToTheHostThatAreNoFlowsAreLinuxs_NAT007) {
     Frame sctp = to_host().ip_protocol(132).payload(payload_of(248)).build();
     expect_drop(gateway.send(cut(sctp, ++next_id, 64)[0], kUp, any_queue()), DropReason::Fragment,
                 "SCTP that may be an endpoint's; Linux would abort the association");
-    EXPECT_EQ(datagrams(), family == IpFamily::V4 ? 0u : datagrams());
+    if (family == IpFamily::V4) {  // IPv6's later fragments do not tell their protocol for certain
+        EXPECT_EQ(datagrams(), 0u);
+    }
 }
 
 // An endpoint on the host: Linux gets the fragments of a request, and its answer's are translated.
@@ -628,6 +635,76 @@ TEST_P(Fragments, OfABlockedSourceAreDropped_NAT007) {
     EXPECT_EQ(waiting(), 0u);
 }
 
+// A full table gives one-sided connections up for new flows. What is noted of a datagram must not lead to whoever has their place then.
+class FragmentsInAFullTable : public testing::Test {
+ protected:
+    static constexpr uint32_t kFull = 2;  // a new flow of IPv6 takes both
+    static constexpr L4Port kOpenPort = 53, kClosedPort = 54;
+    FragmentsInAFullTable() {
+        TestService closed = service_on_both(Protocol::Udp, kClosedPort, 5454);
+        closed.name = "closed";
+        closed.backends = {12};
+        closed.source_ranges = std::vector<Prefix>{*Prefix::parse("10.80.1.9/32"), *Prefix::parse("::/0")};
+        gateway.publish({service_on_both(Protocol::Udp, kOpenPort, 5353), closed});
+    }
+    void open(L4Port client_port) {
+        ASSERT_EQ(gateway.send(ends.from_client().udp(client_port, kOpenPort).payload("?").build()).verdict, Verdict::Transmit);
+        gateway.advance_seconds(2);  // the first is the oldest
+    }
+    Frames pieces_of(L4Port client_port) {
+        return cut(ends.from_client().udp(client_port, kOpenPort).payload(payload_of(248)).build(), 5, 64);
+    }
+    // The first fragment and the packet that takes its connection's place, in one burst; then a later fragment.
+    void rest_is_dropped(L4Port client_port, const Frame& newcomer) {
+        const Frames pieces = pieces_of(client_port);
+        const std::vector<Outcome> outcomes = gateway.send_burst({pieces[0], newcomer}, kUp, {0});
+        ASSERT_EQ(outcomes[0].verdict, Verdict::Transmit);
+        ASSERT_EQ(outcomes[1].verdict, Verdict::Transmit) << text_of(outcomes[1].reason).counter;
+        const Outcome later = gateway.send(pieces[1]);
+        EXPECT_EQ(later.verdict, Verdict::Drop) << to_string(later.verdict);
+        EXPECT_EQ(later.reason, DropReason::Fragment);
+    }
+    const Ends ends = ends4();
+    VirtualGateway gateway{VirtualGateway::Options{.connections = kFull}};
+};
+
+TEST_F(FragmentsInAFullTable, DoNotFollowTheFlowThatTookTheirs_NAT007) {
+    open(5000);
+    open(5001);
+    const IpAddr other = IpAddr::v4(10, 80, 1, 9);
+    rest_is_dropped(5000, ends.ip(Ends::from_uplink(), other, ends.vip, 64).udp(6000, kClosedPort).payload("x").build());
+}
+
+TEST_F(FragmentsInAFullTable, DoNotFollowAnIpv6FlowThatTookTheirs_NAT007) {
+    for (const L4Port first : {L4Port{5000}, L4Port{5001}}) {  // once in the even place and once in the odd one
+        open(5000);
+        open(5001);
+        rest_is_dropped(first, ends6().from_client().udp(6000, kOpenPort).payload("x").build());
+        gateway.advance_seconds(3600);
+        gateway.age();
+        gateway.expire_fragments();
+    }
+}
+
+// In the place of a connection that is gone there may be half of an IPv6 one, whose client has chosen what stands where a generation would.
+TEST_F(FragmentsInAFullTable, TakeNoAddressForAGeneration_NAT007) {
+    open(5001);
+    const Frames pieces = pieces_of(5000);
+    ASSERT_EQ(gateway.send(pieces[0]).verdict, Verdict::Transmit);
+    conn::Table& table = gateway.worker(0).connections;
+    const uint32_t generation = table.generation({1});
+    gateway.advance_seconds(1);
+    std::array<uint8_t, 16> chosen{0, 0, 0, 0, 0x0a};
+    std::memcpy(chosen.data(), &generation, sizeof generation);
+    const Outcome newcomer =
+        gateway.send(ends6().ip(Ends::from_uplink(), IpAddr::v6(chosen), ends6().vip, 64).udp(6000, kOpenPort).payload("x").build());
+    ASSERT_EQ(newcomer.verdict, Verdict::Transmit) << text_of(newcomer.reason).counter;
+    ASSERT_FALSE(table.is_live(1));
+    ASSERT_EQ(table.generation({1}), generation);
+    EXPECT_EQ(gateway.send(pieces[1]).reason, DropReason::Fragment);
+    gateway.age();
+}
+
 // Seats: so many of a datagram, of a source, and of all; they come free again.
 TEST_P(Fragments, ThatWaitAreBounded_NAT007) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
@@ -639,7 +716,8 @@ TEST_P(Fragments, ThatWaitAreBounded_NAT007) {
         outcome.verdict == Verdict::Await ? void(++held) : expect_drop(outcome, DropReason::FragmentsFull);
     }
     EXPECT_EQ(held, limits::kFragmentsWaitingPerDatagram);
-    // Of one source there are more, but not without end. Which worker gets an id is a secret's choice, and ids in a row may go to few for long.
+    // Of one source there are more, but not without end. Which worker gets an id is a secret's choice, and ids in a row may go to few for
+    // long.
     for (uint32_t id = 2; id < 60'000 && (id < 1'000 || waiting() < workers * limits::kFragmentsWaitingPerSource); ++id) {
         const Outcome outcome = gateway.send(later(like, id, 0));
         outcome.verdict == Verdict::Await ? void() : expect_drop(outcome, DropReason::FragmentsFull);
@@ -658,8 +736,9 @@ TEST_P(Fragments, ThatWaitAreBounded_NAT007) {
     EXPECT_EQ(waiting(), workers * limits::kFragmentsWaitingMax);
     // In order nobody needs a seat.
     const uint16_t port = open();
-    const Frames pieces = cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), 77'777 & 0xffff, 64);
-    EXPECT_TRUE(same_frames(pass(pieces, kUp), cut(to_endpoint().udp(port, 5353).payload(payload_of(248)).build(), 77'777 & 0xffff, 64)));
+    constexpr uint32_t kFreshId = 65'000;
+    const Frames pieces = cut(ends.from_client().udp(5000, 53).payload(payload_of(248)).build(), kFreshId, 64);
+    EXPECT_TRUE(same_frames(pass(pieces, kUp), cut(to_endpoint().udp(port, 5353).payload(payload_of(248)).build(), kFreshId, 64)));
     gateway.take_released();
     gateway.advance_milliseconds(pipeline::kFragmentWaitMs);
     gateway.expire_fragments();
