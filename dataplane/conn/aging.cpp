@@ -23,6 +23,7 @@ Worth worth_of(const Entry& entry) noexcept {
         case TcpState::SynReceived:
             return Worth::OneSided;
         case TcpState::TimeWait:
+        case TcpState::Closed:
         case TcpState::Resetting:
         case TcpState::RstForward:
         case TcpState::RstReverse:

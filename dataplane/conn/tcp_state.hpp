@@ -58,6 +58,11 @@ inline constexpr uint8_t kTcpFlagClasses = 6;
     return state < TcpState::TimeWait;
 }
 
+// A RST has passed that may have been forged (docs/adr/0028).
+[[nodiscard]] constexpr bool is_behind_rst(TcpState state) noexcept {
+    return state == TcpState::RstForward || state == TcpState::RstReverse;
+}
+
 // Only a packet of class Syn opens a connection (pipeline/admit.cpp).
 inline constexpr TcpState kTcpOpeningState = TcpState::SynSent;
 

@@ -10,6 +10,13 @@
 
 namespace penstock::pipeline {
 
+PENSTOCK_ALWAYS_INLINE void count_passed(WorkerContext& ctx, const Burst& burst, uint32_t i, const conn::Entry& connection) noexcept {
+    stats::ServiceCounters::Passed& passed =
+        ctx.counters.services[connection.service.value].passed[static_cast<size_t>(burst.found[i].direction)];
+    passed.packets.add(1);
+    passed.bytes.add(burst.parsed[i].l3_length);
+}
+
 // Packet i, whose connection is found[i].
 PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (burst.parsed[i].ttl <= 1) [[unlikely]] {
@@ -37,6 +44,11 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
             }
             if (burst.parsed[i].tcp_flags.has(packet::TcpFlags::kSyn)) {
                 lower_offered_mss(ctx, burst, i);
+                // An endpoint that is there would answer, which brings the connection back. One that is gone must not keep the client.
+                if (step.action == conn::TcpAction::Offer && conn::is_behind_rst(step.next)) {
+                    count_passed(ctx, burst, i, connection);
+                    return Tracked::GoesOn;
+                }
             }
             auto& open = ctx.counters.backends[connection.backend.value].open;
             if (step.action == conn::TcpAction::End) {
@@ -50,9 +62,7 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
         ctx.connections.set_state(found.index, conn::step(connection.datagram_state(), found.direction), ctx.now_coarse);
     }
     ctx.connections.touch(found.index, ctx.now_coarse);
-    stats::ServiceCounters::Passed& passed = ctx.counters.services[connection.service.value].passed[static_cast<size_t>(found.direction)];
-    passed.packets.add(1);
-    passed.bytes.add(burst.parsed[i].l3_length);
+    count_passed(ctx, burst, i, connection);
     return Tracked::GoesOn;
 }
 

@@ -179,6 +179,18 @@ TEST_P(Tcp, ATupleWhoseEndpointRefusesIsServedAnew_NAT006) {
     EXPECT_EQ(open(), 1);
 }
 
+// An endpoint that is gone refuses nothing. Its client's SYNs must not keep the entry that leads to it.
+TEST_P(Tcp, ATupleWhoseEndpointIsSilentIsServedAnew_NAT006_NAT008) {
+    establish();
+    client_says("R");
+    for (uint32_t waited_s = 0; waited_s < 130; waited_s += 26) {
+        client_says("S");
+        wait_s(30);
+    }
+    EXPECT_EQ(send(client("S").build(), kUp).verdict, Verdict::Transmit);
+    EXPECT_EQ(gateway.count(Counter::NewConnections), 2u) << "scheduled anew";
+}
+
 TEST_P(Tcp, ARstDoesNotShortenTimeWait_NAT006_NAT008) {
     establish();
     client_says("FA");
