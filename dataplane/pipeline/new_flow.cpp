@@ -150,21 +150,10 @@ std::optional<DropReason> keep_for_host(const WorkerContext& ctx, const FlowKey&
     return ctx.owner.of_client(forward.source) == ctx.self ? std::nullopt : take_own_port(ctx, forward, opening);
 }
 
-void set_opening_state(conn::Connection& entry, const Burst& burst, uint32_t i) noexcept {
-    switch (entry.forward.protocol) {
-        case Protocol::Tcp:
-            entry.state = static_cast<uint8_t>(conn::kTcpOpeningState);
-            break;
-        case Protocol::Udp:
-            entry.state = static_cast<uint8_t>(conn::DatagramState::OneWay);
-            break;
-        case Protocol::Sctp: {
-            const conn::Association opened = conn::opened_by(packet::initiate_tag(burst.data[i], burst.parsed[i]));
-            entry.state = static_cast<uint8_t>(opened.state);
-            entry.tags = opened.tags;
-            break;
-        }
-    }
+PENSTOCK_NOINLINE void open_association(conn::Connection& entry, const Burst& burst, uint32_t i) noexcept {
+    const conn::Association opened = conn::opened_by(packet::initiate_tag(burst.data[i], burst.parsed[i]));
+    entry.state = static_cast<uint8_t>(opened.state);
+    entry.tags = opened.tags;
 }
 
 // Puts the connection into the table, with one source after the other until the table takes one. Empty: done, found[i] is set.
@@ -175,8 +164,12 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
                            .last_seen = ctx.now_coarse,
                            .opened_at = ctx.now_coarse,
                            .service = opening.service->id,
-                           .backend = opening.backend->id};
-    set_opening_state(entry, burst, i);
+                           .backend = opening.backend->id,
+                           .state = forward.protocol == Protocol::Tcp ? static_cast<uint8_t>(conn::kTcpOpeningState)
+                                                                      : static_cast<uint8_t>(conn::DatagramState::OneWay)};
+    if (forward.protocol == Protocol::Sctp) [[unlikely]] {
+        open_association(entry, burst, i);
+    }
     uint64_t reverse_hash = opening.reverse_hash;
     for (;;) {
         if (!opening.keep_source && opening.source == nullptr) {
@@ -264,13 +257,8 @@ void settle_pin(WorkerContext& ctx, const Opening& opening, const lb::AffinityTa
 
 // An association's own port where it may be had (SCTP-003): peers are often configured by it. placement.cpp has led it to the worker whose
 // port it is.
-const nat::Source* first_source(WorkerContext& ctx, const FlowKey& forward, Opening& opening) noexcept {
-    if (forward.protocol == Protocol::Sctp && ctx.owner.of_snat_port(forward.source_port) == ctx.self) [[unlikely]] {
-        if (const nat::Source* own = opening.search.prefer(ctx.snat_ports, forward.source_port)) {
-            return own;
-        }
-    }
-    return opening.search.first(ctx.snat_ports);
+PENSTOCK_NOINLINE const nat::Source* associations_source(WorkerContext& ctx, const FlowKey& forward, Opening& opening) noexcept {
+    return ctx.owner.of_snat_port(forward.source_port) == ctx.self ? opening.search.prefer(ctx.snat_ports, forward.source_port) : nullptr;
 }
 
 // Settles a packet that may open no flow; otherwise fills `opening` with the chosen backend. True: go on.
@@ -370,9 +358,13 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
         Opening& opening = openings[at];
         ctx.by_backend.prefetch_newest(opening.backend->id);
         if (!opening.keep_source) {
+            const FlowKey& key = burst.parsed[opening.packet].key;
             opening.source = former == nullptr ? nullptr : opening.search.prefer(ctx.snat_ports, former->address, former->port);
-            if (!opening.source) [[likely]] {
-                opening.source = first_source(ctx, burst.parsed[opening.packet].key, opening);
+            if (key.protocol == Protocol::Sctp && !opening.source) [[unlikely]] {
+                opening.source = associations_source(ctx, key, opening);
+            }
+            if (!opening.source) {
+                opening.source = opening.search.first(ctx.snat_ports);
             }
         }
         if (opening.keep_source || opening.source) {
@@ -390,7 +382,9 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses, cons
         }
         count_opened(ctx, burst, opening);
         if (burst.parsed[opening.packet].key.protocol != Protocol::Sctp) [[likely]] {
-            lower_offered_mss(ctx, burst, opening.packet);
+            if (ctx.snapshot->packets.lowers_mss) [[unlikely]] {
+                lower_offered_mss(ctx, burst, opening.packet);
+            }
             send_one(ctx, burst, opening.packet);
         } else {
             send_association(ctx, burst, opening.packet);
