@@ -13,8 +13,8 @@ using stats::Counter;
 // the MTU, so it is rare).
 void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf, Arrival how) noexcept {
     if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0) [[unlikely]] {
-        ctx.count()[DropReason::FrameTooLong].add(1);
         rte_pktmbuf_free(mbuf);
+        ctx.count()[DropReason::FrameTooLong].add(1);
         return;
     }
     burst.add(mbuf, rte_pktmbuf_mtod(mbuf, uint8_t*), static_cast<uint16_t>(mbuf->data_len),
