@@ -20,7 +20,7 @@ std::array<std::pair<IpAddr, NicPortId>, 4> own_addresses() {
 
 VirtualGateway::VirtualGateway(const Options& options)
     : options_(options),
-      secrets_(options.secrets_from.value_or(0)),
+      secrets_(options.secrets_from.value_or(seed())),
       owner_key_(new_key()),
       affinity_key_(new_key()),
       affinity_memory_(lb::AffinityTable::memory_needed(options.affinity_entries)) {
@@ -57,7 +57,8 @@ VirtualGateway::VirtualGateway(const Options& options)
 }
 
 HashKey VirtualGateway::new_key() {
-    return options_.secrets_from ? HashKey{secrets_.next(), secrets_.next()} : HashKey::random();
+    const uint64_t first = secrets_.next();
+    return HashKey{first, secrets_.next()};
 }
 
 void VirtualGateway::start_affinity() {

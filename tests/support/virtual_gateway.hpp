@@ -93,7 +93,7 @@ class VirtualGateway {
         uint32_t affinity_entries = 4096;
         std::optional<nat::ReplyHash> up_hash = {}, cluster_hash = {};  // how the ports' RSS is foretold to choose workers
         bool snat_any_egress = false;                                   // SNAT addresses are not tied to their twins' ports
-        std::optional<uint64_t> secrets_from = {};  // hash keys by this number, so that the same packets always fall alike; else by chance
+        std::optional<uint64_t> secrets_from = {};                      // hash keys by this number instead of the run's seed (prng.hpp)
     };
     VirtualGateway() : VirtualGateway(Options{}) {}
     explicit VirtualGateway(const Options& options);
