@@ -265,12 +265,12 @@ TEST(IcmpErrors, ReachTheOwnerOfTheFlowThatTheyQuote) {
                                                .icmp(3, 1)
                                                .payload(quoted)
                                                .build();
-        const uint64_t before = inspect.counter(view.worker, stats::Counter::Punted);
+        const uint64_t before = inspect.counter(view.worker, stats::Counter::IcmpErrorsTranslated);
         ASSERT_EQ(bed->wire(kCluster).put(error).fate, Received::Fate::Queued);
-        for (int tries = 0; tries < 20'000 && inspect.counter(view.worker, stats::Counter::Punted) == before; ++tries) {
+        for (int tries = 0; tries < 20'000 && inspect.counter(view.worker, stats::Counter::IcmpErrorsTranslated) == before; ++tries) {
             std::this_thread::sleep_for(std::chrono::microseconds(100));
         }
-        EXPECT_EQ(inspect.counter(view.worker, stats::Counter::Punted), before + 1) << bed->drops_by_name();
+        EXPECT_EQ(inspect.counter(view.worker, stats::Counter::IcmpErrorsTranslated), before + 1) << bed->drops_by_name();
     }
 }
 
