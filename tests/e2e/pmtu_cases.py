@@ -322,7 +322,7 @@ def probe(lab, role, address, hops, patience_s=2.0):
                 pass  # of the error queue, which names who has sent it
             try:
                 _, ancillary, _, _ = client.recvmsg(2048, 1024, socket.MSG_ERRQUEUE)
-            except BlockingIOError:
+            except (BlockingIOError, TimeoutError):
                 continue
             data = next(data for at, kind, data in ancillary if (at, kind) == (level, recverr))
             offender = data[_SO_EE.size:]

@@ -170,7 +170,7 @@ def talk(local, remote, port, messages, size, end_by):
         sctp.usrsctp_setsockopt(end, SOL_SOCKET, SO_LINGER, linger, len(linger))
     sctp.usrsctp_close(end)
     # Closing goes on in the library's thread: SHUTDOWN, its answer, and SHUTDOWN COMPLETE.
-    for _ in range(100):
+    for _ in range(500):  # 10 s: a lost packet is sent again after 1 s and more
         if sctp.usrsctp_finish() == 0:
             break
         threading.Event().wait(0.02)
