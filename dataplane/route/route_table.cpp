@@ -210,7 +210,12 @@ std::optional<NextHop> RouteTable::next_hop(const IpAddr& destination) const noe
 
 bool RouteTable::is_local(const IpAddr& address) const noexcept {
     static constexpr IpAddr kLimitedBroadcast = IpAddr::v4(255, 255, 255, 255);
-    return address.is_multicast() || address == kLimitedBroadcast || std::ranges::binary_search(local_, address);
+    // Each new flow's source is asked for, and almost none is so high: IPv4's groups begin at 224.0.0.0, IPv6's are ff00::/8.
+    const bool may_be_group = address.is_v4() ? address.v4_wire().host() >= 0xe000'0000U : address.bytes()[0] == 0xff;
+    if (may_be_group) [[unlikely]] {
+        return address.is_multicast() || address == kLimitedBroadcast;
+    }
+    return std::ranges::binary_search(local_, address);
 }
 
 bool RouteTable::is_host_address(const IpAddr& address) const noexcept {
