@@ -50,7 +50,7 @@ Road::Road(const test::Ends& ends, const Policy& policy) : ends_(ends), gateway_
                       {.name = "empty", .protocol = Protocol::Sctp, .frontends = {{ends.vip, kEmptyPort}}}});
     config::PacketPolicy packets = gateway_.snapshot().packets;
     packets.passes_ip_options = policy.passes_ip_options;
-    gateway_.set_packet_policy(packets);
+    gateway_.set_packets(packets);
     open_flows();
 }
 

@@ -7,7 +7,7 @@
 
 #include "dataplane/packet/parse.hpp"
 
-#include "tests/protocols/ends.hpp"
+#include "tests/protocols/one_endpoint.hpp"
 #include "tests/support/frame_diff.hpp"
 
 namespace penstock::test {
@@ -21,18 +21,7 @@ packet::FlowKey key_of(const Outcome& outcome) {
     return parsed.key;
 }
 
-// Workers, family, how the source is treated.
-class Flows : public testing::TestWithParam<std::tuple<uint32_t, IpFamily, lb::SourceMode>> {
- protected:
-    uint32_t workers = std::get<0>(GetParam());
-    Ends ends = std::get<1>(GetParam()) == IpFamily::V4 ? ends4() : ends6();
-    lb::SourceMode source = std::get<2>(GetParam());
-    bool translated = source == lb::SourceMode::Translate;
-    VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
-
-    [[nodiscard]] PacketBuilder from_endpoint() const { return translated ? ends.from_backend(11) : ends.from_backend_to_client(11); }
-    [[nodiscard]] PacketBuilder to_endpoint() const { return translated ? ends.to_backend(11) : ends.to_backend_from_client(11); }
-};
+class Flows : public ThroughOneEndpoint {};
 
 TEST_P(Flows, OfTcpAreTranslatedFromWhateverQueue_NAT001_NAT002_NAT003) {
     gateway.publish({service_on_both(Protocol::Tcp, 80, 9376, source)});

@@ -13,7 +13,7 @@
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/pipeline/fragment_table.hpp"
 
-#include "tests/protocols/ends.hpp"
+#include "tests/protocols/one_endpoint.hpp"
 #include "tests/support/fragment_cutter.hpp"
 #include "tests/support/frame_diff.hpp"
 #include "tests/support/prng.hpp"
@@ -53,20 +53,11 @@ testing::AssertionResult same_frames(Frames actual, Frames expected) {
     return testing::AssertionSuccess();
 }
 
-// Workers, family, how the source is treated.
-class Fragments : public testing::TestWithParam<std::tuple<uint32_t, IpFamily, lb::SourceMode>> {
+class Fragments : public ThroughOneEndpoint {
  protected:
-    uint32_t workers = std::get<0>(GetParam());
-    IpFamily family = std::get<1>(GetParam());
-    Ends ends = family == IpFamily::V4 ? ends4() : ends6();
-    lb::SourceMode source = std::get<2>(GetParam());
-    bool translated = source == lb::SourceMode::Translate;
-    VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
     Prng random;
     uint32_t next_id = 1;
 
-    [[nodiscard]] PacketBuilder from_endpoint() const { return translated ? ends.from_backend(11) : ends.from_backend_to_client(11); }
-    [[nodiscard]] PacketBuilder to_endpoint() const { return translated ? ends.to_backend(11) : ends.to_backend_from_client(11); }
     // IPv4's id is in the whole packet as well, which for cut() does not matter, and in what is compared it is that of the fragments.
     WorkerId any_queue() { return {static_cast<uint8_t>(random.below(workers))}; }
     // The port that the endpoint sees, of a flow opened by a small datagram.

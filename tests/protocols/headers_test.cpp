@@ -15,32 +15,16 @@
 
 #include "tests/protocols/ends.hpp"
 #include "tests/support/frame_diff.hpp"
+#include "tests/support/vlan_tags.hpp"
 
 namespace penstock::test {
 namespace {
 
+using namespace vlan;
 using Bytes = std::vector<uint8_t>;
 
 constexpr uint32_t kManyWorkers = 4;
 constexpr L4Port kEmptyPort = 81, kDnsPort = 53;
-
-struct Tag {
-    uint16_t type;
-    uint16_t control;  // priority and VLAN id
-};
-constexpr Tag kPriority{0x8100, 0xe000}, kProviderPriority{0x88a8, 0x2000}, kVlan5{0x8100, 0x0005}, kProvider7{0x88a8, 0xf007};
-
-Bytes tagged(const Bytes& frame, const std::vector<Tag>& tags) {
-    Bytes out(frame.begin(), frame.begin() + 12);
-    for (const Tag& tag : tags) {
-        for (const uint16_t word : {tag.type, tag.control}) {
-            out.push_back(static_cast<uint8_t>(word >> 8));
-            out.push_back(static_cast<uint8_t>(word));
-        }
-    }
-    out.insert(out.end(), frame.begin() + 12, frame.end());
-    return out;
-}
 
 Bytes changed(Bytes frame, size_t at, uint8_t value) {
     frame.at(at) = value;
@@ -318,7 +302,7 @@ TEST_P(Headers, IPv4OptionsPassOrAreDroppedAsTheOperatorSays) {
     punted("a ping to the host", ping, ping);
     punted("IGMP", report, report);
 
-    gateway.set_packet_policy({.passes_ip_options = false});
+    gateway.set_packets({.passes_ip_options = false});
     dropped("of a flow, forward", forward, DropReason::IpOptions);
     dropped("of a flow, reverse", reverse, DropReason::IpOptions, kCluster);
     dropped("a ping to the host", ping, DropReason::IpOptions);

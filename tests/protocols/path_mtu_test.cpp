@@ -8,7 +8,7 @@
 
 #include "dataplane/packet/parse.hpp"
 
-#include "tests/protocols/ends.hpp"
+#include "tests/protocols/one_endpoint.hpp"
 #include "tests/support/frame_diff.hpp"
 
 namespace penstock::test {
@@ -38,18 +38,9 @@ std::vector<uint8_t> payload_for(const Ends& ends, Protocol protocol, size_t ip_
     return payload;
 }
 
-// Workers, family, how the source is treated.
-class PathMtu : public testing::TestWithParam<std::tuple<uint32_t, IpFamily, lb::SourceMode>> {
+class PathMtu : public ThroughOneEndpoint {
  protected:
-    uint32_t workers = std::get<0>(GetParam());
-    Ends ends = std::get<1>(GetParam()) == IpFamily::V4 ? ends4() : ends6();
-    lb::SourceMode source = std::get<2>(GetParam());
-    bool translated = source == lb::SourceMode::Translate;
-    VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
-
-    [[nodiscard]] PacketBuilder from_endpoint() const {
-        return with_df(translated ? ends.from_backend(11) : ends.from_backend_to_client(11));
-    }
+    [[nodiscard]] PacketBuilder from_endpoint() const { return with_df(ThroughOneEndpoint::from_endpoint()); }
     [[nodiscard]] PacketBuilder from_client() const { return with_df(ends.from_client()); }
     [[nodiscard]] PacketBuilder with_df(PacketBuilder builder) const {
         return ends.family == IpFamily::V4 ? builder.dont_fragment() : builder;
@@ -133,7 +124,7 @@ TEST_P(PathMtu, WithoutDfAnIpv4PacketLeavesInFragments_ICMP004) {
     EXPECT_EQ(out.egress, kCluster);
     ASSERT_EQ(out.fragments.size(), 2u);
     const uint16_t port = source_port_of(out.frame);
-    const auto towards = translated ? ends.to_backend(11) : ends.to_backend_from_client(11);
+    const auto towards = to_endpoint();
     // Built whole, so that the UDP checksum counts all of it, and cut by hand: 1,376 of 1,480 bytes fit.
     const auto whole = PacketBuilder(towards).id(77).udp(port, 9376).payload(payload).build();
     const auto piece = [&](size_t from, size_t to) {
@@ -145,7 +136,7 @@ TEST_P(PathMtu, WithoutDfAnIpv4PacketLeavesInFragments_ICMP004) {
     EXPECT_TRUE(same_frame(out.fragments[1],
                            PacketBuilder(towards).id(77).fragment_offset(172).ip_protocol(17).payload(piece(1376, 1480)).build()));
 
-    const auto back = (translated ? ends.from_backend(11) : ends.from_backend_to_client(11)).udp(9376, port).payload(payload).build();
+    const auto back = ThroughOneEndpoint::from_endpoint().udp(9376, port).payload(payload).build();
     const Outcome home = gateway.send(back, kCluster, {static_cast<uint8_t>(workers - 1)});
     ASSERT_EQ(home.verdict, Verdict::Split);
     EXPECT_EQ(home.egress, kUp);
@@ -204,7 +195,7 @@ TEST_P(PathMtu, ASynOffersNoMoreThanItsPortsTake) {
     config::PacketPolicy policy;
     policy.lowers_mss = true;
     policy.mss_max[kCluster.value] = 1300;
-    gateway.set_packet_policy(policy);
+    gateway.set_packets(policy);
     serve(Protocol::Tcp);
     const auto mss = [](uint16_t bytes) {
         return std::vector<uint8_t>{2, 4, static_cast<uint8_t>(bytes >> 8), static_cast<uint8_t>(bytes), 4, 2, 1, 1};
@@ -213,8 +204,8 @@ TEST_P(PathMtu, ASynOffersNoMoreThanItsPortsTake) {
     const Outcome syn = gateway.send(from_client().tcp(40000, 80, "S").seq(7).tcp_options(mss(1460)).build(), kUp, {last});
     ASSERT_EQ(syn.verdict, Verdict::Transmit);
     const uint16_t port = source_port_of(syn.frame);
-    const auto to_endpoint = with_df(translated ? ends.to_backend(11) : ends.to_backend_from_client(11));
-    EXPECT_TRUE(same_frame(syn.frame, PacketBuilder(to_endpoint).tcp(port, 9376, "S").seq(7).tcp_options(mss(1300)).build()));
+    const auto at_endpoint = with_df(to_endpoint());
+    EXPECT_TRUE(same_frame(syn.frame, PacketBuilder(at_endpoint).tcp(port, 9376, "S").seq(7).tcp_options(mss(1300)).build()));
     const Outcome again = gateway.send(from_client().tcp(40000, 80, "S").seq(7).tcp_options(mss(1460)).build());
     EXPECT_TRUE(same_frame(again.frame, syn.frame)) << "the same SYN once more, now a packet of a known flow";
     // What the endpoint offers came by the narrow port, and what is sent for it leaves there.
@@ -223,7 +214,7 @@ TEST_P(PathMtu, ASynOffersNoMoreThanItsPortsTake) {
     EXPECT_TRUE(same_frame(answer.frame, with_df(ends.to_client()).tcp(80, 40000, "SA").seq(90).ack(8).tcp_options(mss(1300)).build()));
     // Not a SYN: an option there is nobody's business.
     const Outcome data = gateway.send(from_client().tcp(40000, 80, "A").seq(8).ack(91).tcp_options(mss(1460)).build());
-    EXPECT_TRUE(same_frame(data.frame, PacketBuilder(to_endpoint).tcp(port, 9376, "A").seq(8).ack(91).tcp_options(mss(1460)).build()));
+    EXPECT_TRUE(same_frame(data.frame, PacketBuilder(at_endpoint).tcp(port, 9376, "A").seq(8).ack(91).tcp_options(mss(1460)).build()));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PathMtu,

@@ -8,7 +8,7 @@
 
 #include "dataplane/packet/parse.hpp"
 
-#include "tests/protocols/ends.hpp"
+#include "tests/protocols/one_endpoint.hpp"
 #include "tests/support/frame_diff.hpp"
 
 namespace penstock::test {
@@ -31,19 +31,11 @@ std::vector<uint8_t> data_of(size_t bytes) {
     return std::vector<uint8_t>(12 + bytes, 0xda);
 }
 
-// Workers, family, how the source is treated.
-class Sctp : public testing::TestWithParam<std::tuple<uint32_t, IpFamily, lb::SourceMode>> {
+class Sctp : public ThroughOneEndpoint {
  protected:
-    uint32_t workers = std::get<0>(GetParam());
-    Ends ends = std::get<1>(GetParam()) == IpFamily::V4 ? ends4() : ends6();
-    lb::SourceMode source = std::get<2>(GetParam());
-    bool translated = source == lb::SourceMode::Translate;
-    VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
     TestService service = service_on_both(Protocol::Sctp, kPort, kBackendPort, source);
     uint8_t queue = 0;  // the next packet's, as unlucky as can be
 
-    [[nodiscard]] PacketBuilder from_endpoint() const { return translated ? ends.from_backend(kHost) : ends.from_backend_to_client(kHost); }
-    [[nodiscard]] PacketBuilder to_endpoint() const { return translated ? ends.to_backend(kHost) : ends.to_backend_from_client(kHost); }
     [[nodiscard]] WorkerId next_queue() { return {static_cast<uint8_t>(queue++ % workers)}; }
 
     Outcome up(const PacketBuilder& packet) { return gateway.send(packet.build(), kUp, next_queue()); }

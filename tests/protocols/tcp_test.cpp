@@ -12,7 +12,7 @@
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/wire.hpp"
 
-#include "tests/protocols/ends.hpp"
+#include "tests/protocols/one_endpoint.hpp"
 #include "tests/support/frame_diff.hpp"
 #include "tests/support/prng.hpp"
 
@@ -24,15 +24,10 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr uint32_t kManyWorkers = 4;
 
-// Workers, family, how the source is treated. Each packet comes out of a queue drawn anew.
-class Tcp : public testing::TestWithParam<std::tuple<uint32_t, IpFamily, lb::SourceMode>> {
+// Each packet comes out of a queue drawn anew.
+class Tcp : public ThroughOneEndpoint {
  protected:
-    uint32_t workers = std::get<0>(GetParam());
-    Ends ends = std::get<1>(GetParam()) == IpFamily::V4 ? ends4() : ends6();
-    lb::SourceMode source = std::get<2>(GetParam());
-    bool translated = source == lb::SourceMode::Translate;
     TestService web = service_on_both(Protocol::Tcp, 80, 9376, source);
-    VirtualGateway gateway{VirtualGateway::Options{.workers = workers}};
     Prng prng;
     uint16_t port = 0;  // that the endpoint sees
 
@@ -40,12 +35,8 @@ class Tcp : public testing::TestWithParam<std::tuple<uint32_t, IpFamily, lb::Sou
 
     [[nodiscard]] PacketBuilder client(const char* flags) const { return ends.from_client().tcp(40000, 80, flags); }
     [[nodiscard]] PacketBuilder at_client(const char* flags) const { return ends.to_client().tcp(80, 40000, flags); }
-    [[nodiscard]] PacketBuilder endpoint(const char* flags) const {
-        return (translated ? ends.from_backend(11) : ends.from_backend_to_client(11)).tcp(9376, port, flags);
-    }
-    [[nodiscard]] PacketBuilder at_endpoint(const char* flags) const {
-        return (translated ? ends.to_backend(11) : ends.to_backend_from_client(11)).tcp(port, 9376, flags);
-    }
+    [[nodiscard]] PacketBuilder endpoint(const char* flags) const { return from_endpoint().tcp(9376, port, flags); }
+    [[nodiscard]] PacketBuilder at_endpoint(const char* flags) const { return to_endpoint().tcp(port, 9376, flags); }
     Outcome send(const Bytes& frame, NicPortId from) { return gateway.send(frame, from, {static_cast<uint8_t>(prng.below(workers))}); }
     // A segment of the client's or the endpoint's leaves, changed in nothing but what translation changes.
     void passes_to_endpoint(const PacketBuilder& sent, const PacketBuilder& expected) {

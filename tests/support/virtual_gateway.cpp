@@ -310,10 +310,6 @@ void VirtualGateway::set_mtu(NicPortId port, uint16_t mtu) {
     mtu_.at(port.value) = mtu;
     rebuild_routes();
 }
-void VirtualGateway::set_packet_policy(const config::PacketPolicy& policy) {
-    snapshot_.packets = policy;
-    ++snapshot_.generation;
-}
 
 Outcome VirtualGateway::send(const std::vector<uint8_t>& frame, NicPortId port, WorkerId receiver, uint16_t mark) {
     pipeline::Arrival arrival{port, {}, mark};

@@ -113,7 +113,6 @@ class VirtualGateway {
     void remove_routes();
     void set_mtu(uint16_t mtu);  // of both ports
     void set_mtu(NicPortId port, uint16_t mtu);
-    void set_packet_policy(const config::PacketPolicy& policy);
     // On the uplink's twin by VIP presence.
     void set_present_vips(const std::vector<IpAddr>& vips);
 

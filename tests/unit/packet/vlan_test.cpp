@@ -6,32 +6,15 @@
 
 #include "tests/support/frame_diff.hpp"
 #include "tests/support/packet_builder.hpp"
+#include "tests/support/vlan_tags.hpp"
 
 namespace penstock::packet {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
+using namespace test::vlan;
 using test::eth;
 using test::same_frame;
-
-// A tag: its type, and behind it priority and VLAN id.
-struct Tag {
-    uint16_t type;
-    uint16_t control;
-};
-constexpr Tag kPriority{0x8100, 0xe000}, kProviderPriority{0x88a8, 0x2000}, kVlan5{0x8100, 0x0005}, kProvider7{0x88a8, 0xf007};
-
-Bytes tagged(const Bytes& frame, const std::vector<Tag>& tags) {
-    Bytes out(frame.begin(), frame.begin() + 12);
-    for (const Tag& tag : tags) {
-        for (const uint16_t word : {tag.type, tag.control}) {
-            out.push_back(static_cast<uint8_t>(word >> 8));
-            out.push_back(static_cast<uint8_t>(word));
-        }
-    }
-    out.insert(out.end(), frame.begin() + 12, frame.end());
-    return out;
-}
 
 const Bytes kFrame4 = eth().ipv4("192.0.2.1", "80.11.12.10").udp(5'000, 53).payload("query").build();
 const Bytes kFrame6 = eth().ipv6("2001:db8::1", "2001:db8:80::10").tcp(40'000, 80, "S").build();
