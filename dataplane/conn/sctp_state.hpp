@@ -5,10 +5,9 @@
 // Two promises hold against whoever can send in one side's name but sees nothing: he ends nothing that lives, and he keeps nothing from
 // being opened. So a tag is judged by only when both sides have shown it:
 //
-//   of packets to the client     an INIT of its own asked for it, alone or with the backend's answer; and the COOKIE ACK carried it
-//   of packets to the backend    the COOKIE ECHO carried it, alone of all that were seen; and the backend sent a COOKIE ACK, as it does
-//   only
-//                                for a cookie of its own
+// - of packets to the client: an INIT of its own asked for it, alone or with the backend's answer; and the COOKIE ACK carried it;
+// - of packets to the backend: the COOKIE ECHO carried it, alone of all that were seen; and the backend sent a COOKIE ACK, as it does only
+//   for a cookie of its own.
 //
 // Until then all packets pass, for their receiver to judge, and move nothing. A tag on which the two sides do not agree is not known (0),
 // and never dropped for. Neither an INIT nor its answer restarts the idle time, nor does anything else that anybody can send: an entry that

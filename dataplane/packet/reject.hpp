@@ -20,9 +20,9 @@ enum class SctpRefusal : uint8_t { Icmp, Abort };
 // addresses are exchanged; the forward stage sets the real ones. Rate limits are the caller's (REJ-003).
 //
 // Never answered, so that no answer can loop, multiply or hit a bystander:
-//   RejectNotAllowed  a RST; of SCTP what is no INIT, for nothing else begins an association; a frame to or from a group's Ethernet
-//   address; whatever is no Flow (fragments, ICMP, multicast) BadL4Checksum     a packet whose sender may not be whom it names: the full
-//   transport checksum is verified here, and only here
+// - RejectNotAllowed: a RST; of SCTP what is no INIT, for nothing else begins an association; a frame to or from a group's Ethernet
+//   address; whatever is no Flow (fragments, ICMP, multicast);
+// - BadL4Checksum: a packet whose sender may not be whom it names.
 [[nodiscard]] AnswerResult make_reject(std::span<uint8_t> buffer, size_t frame_bytes, const Parsed& parsed,
                                        SctpRefusal sctp = SctpRefusal::Icmp) noexcept;
 

@@ -33,8 +33,8 @@ namespace penstock::stats {
     X(EvictedConnections, "evicted_connections", "half-open or finished connections removed early because the table was full")     \
     X(EndedConnections, "ended_connections", "connections ended because their endpoint or frontend is gone")                       \
     X(ResetProbes, "reset_probes", "ACKs sent to learn which RST a side of an ended TCP connection will accept")                   \
-    X(ResetsSent, "resets_sent", "RSTs sent to the sides of ended TCP connections")                                                \
-    X(Rejected, "rejected", "answers sent instead of forwarding: TCP RST or ICMP port unreachable")                                \
+    X(ResetsSent, "resets_sent", "RSTs and ABORTs sent to the sides of ended connections")                                         \
+    X(Rejected, "rejected", "answers sent instead of forwarding: RST, ABORT or ICMP port unreachable")                             \
     X(IcmpErrorsTranslated, "icmp_errors_translated", "ICMP errors about a flow, translated and forwarded")                        \
     X(IcmpErrorsSent, "icmp_errors_sent", "ICMP errors of the gateway's own: packet too big, time exceeded")                       \
     X(EchoReplies, "echo_replies", "echo requests to Services' addresses that the gateway has answered")                           \
