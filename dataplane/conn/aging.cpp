@@ -8,7 +8,7 @@ namespace penstock::conn {
 namespace {
 
 // How readily a full table gives a connection up.
-enum class Worth : uint8_t { Keep, Finished, OneSided };
+enum class Worth : uint8_t { Keep, Unheard, Finished, OneSided };
 
 Worth worth_of(const Entry& entry) noexcept {
     if (entry.is_sctp()) {
@@ -22,6 +22,9 @@ Worth worth_of(const Entry& entry) noexcept {
         case TcpState::SynSent:
         case TcpState::SynReceived:
             return Worth::OneSided;
+        case TcpState::Unheard:
+        case TcpState::FinUnheard:
+            return Worth::Unheard;
         case TcpState::TimeWait:
         case TcpState::Closed:
         case TcpState::Resetting:
@@ -39,7 +42,9 @@ Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept : rate_(rate), c
     const auto set = [&](TcpState state, uint32_t seconds) { tcp_[static_cast<size_t>(state)] = units_of(seconds); };
     set(TcpState::SynSent, timeouts.tcp_half_open_s);
     set(TcpState::SynReceived, timeouts.tcp_half_open_s);
+    set(TcpState::Unheard, timeouts.tcp_established_s);
     set(TcpState::Established, timeouts.tcp_established_s);
+    set(TcpState::FinUnheard, timeouts.tcp_closing_s);
     set(TcpState::FinForward, timeouts.tcp_closing_s);
     set(TcpState::FinReverse, timeouts.tcp_closing_s);
     set(TcpState::TimeWait, timeouts.tcp_closing_s);
@@ -69,17 +74,16 @@ int32_t Limits::units_of(uint32_t seconds) const noexcept {
 
 Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget_units) noexcept {
     const uint32_t end = table.high_water();
-    Victims oldest;
-    Victims finished;
-    CoarseTime oldest_opened;
-    CoarseTime finished_seen;
+    struct Oldest {
+        Victims victims;
+        CoarseTime since;
+    };
+    std::array<Oldest, 4> oldest_of;  // by Worth
     const auto consider = [&](const Victims& candidate, Worth worth, CoarseTime opened, CoarseTime seen) {
-        if (worth == Worth::OneSided && (oldest.count == 0 || units_between(opened, oldest_opened) > 0)) {
-            oldest = candidate;
-            oldest_opened = opened;
-        } else if (worth == Worth::Finished && (finished.count == 0 || units_between(seen, finished_seen) > 0)) {
-            finished = candidate;
-            finished_seen = seen;
+        const CoarseTime since = worth == Worth::OneSided ? opened : seen;
+        Oldest& oldest = oldest_of[static_cast<size_t>(worth)];
+        if (oldest.victims.count == 0 || units_between(since, oldest.since) > 0) {
+            oldest = {candidate, since};
         }
     };
     for (uint32_t left = std::min(budget_units, end); left > 0; --left) {
@@ -113,7 +117,12 @@ Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget
             consider(pair, worth, opened, seen);
         }
     }
-    return oldest.count > 0 ? oldest : finished;
+    for (const Worth worth : {Worth::OneSided, Worth::Finished, Worth::Unheard}) {
+        if (const Victims& victims = oldest_of[static_cast<size_t>(worth)].victims; victims.count > 0) {
+            return victims;
+        }
+    }
+    return {};
 }
 
 }  // namespace penstock::conn

@@ -30,7 +30,9 @@ enum class Direction : uint8_t { Forward = 0, Reverse = 1 };
 enum class TcpState : uint8_t {
     SynSent,      // the client's SYN has passed
     SynReceived,  // the backend's SYN has passed too
-    Established,  // the client has acknowledged it
+    Unheard,      // the client has acknowledged it, or somebody in its name; the backend has not spoken since (docs/adr/0028)
+    Established,  // the backend has
+    FinUnheard,   // the client has sent its FIN; the backend has not spoken since it was acknowledged
     FinForward,   // the client has sent its FIN; the backend may go on sending
     FinReverse,   // the backend has sent its FIN
     TimeWait,     // both FINs have passed
@@ -39,7 +41,7 @@ enum class TcpState : uint8_t {
     RstForward,   // a RST of the client's has passed, or of somebody who writes in its name (docs/adr/0028)
     RstReverse,   // the same of the backend's
 };
-inline constexpr uint8_t kTcpStates = 10;
+inline constexpr uint8_t kTcpStates = 12;
 
 // UDP: whether the backend has ever answered.
 enum class DatagramState : uint8_t { OneWay, TwoWay };

@@ -101,6 +101,10 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_offers(std::array<std:
     return transitions;
 }
 using enum TcpState;
+// The client's ACK of the handshake may be forged by who sees none of the backend's packets, and one that the backend never sees (a wrong
+// checksum, a TTL that ends behind us) is not answered by a RST. So a connection is Established only when the backend has spoken after it;
+// until then it lives as long, idle as it may be, but a full table may give it up (conn/aging.hpp).
+//
 // A SYN in Established or half-closed, and behind a RST, is passed and changes nothing: a backend that has the connection answers with a
 // challenge ACK (RFC 5961, 4); where the client has really forgotten it, the client's RST clears it for the next SYN. One that has not
 // answers with SYN+ACK. So two forged packets, a RST and a SYN, cannot exchange a connection that lives for a new one.
@@ -113,11 +117,17 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
     {{{to(SynSent),          invalid(SynSent),     invalid(SynSent),     invalid(SynSent),     to(SynSent),     invalid(SynSent)},
       {to(SynReceived),      to(SynReceived),      to(SynSent),          invalid(SynSent),     end(Closed),     invalid(SynSent)}}},
     // SynReceived. SYN+ACK from the client: simultaneous open (RFC 9293, 3.5).
-    {{{to(SynReceived),      to(SynReceived),      to(Established),      to(FinForward),       end(Closed),     invalid(SynReceived)},
+    {{{to(SynReceived),      to(SynReceived),      to(Unheard),          to(FinUnheard),       end(Closed),     invalid(SynReceived)},
       {to(SynReceived),      to(SynReceived),      to(SynReceived),      to(FinReverse),       end(Closed),     invalid(SynReceived)}}},
-    // Established. SYN+ACK from the backend again: the client's ACK was lost behind us.
+    // Unheard. SYN+ACK from the backend again: the client's ACK was lost behind us, or never was the client's.
+    {{{to(Unheard),          invalid(Unheard),     to(Unheard),          to(FinUnheard),       end(RstForward), invalid(Unheard)},
+      {invalid(Unheard),     to(Unheard),          to(Established),      to(FinReverse),       end(RstReverse), invalid(Unheard)}}},
+    // Established. SYN+ACK from the backend still: it was overtaken.
     {{{to(Established),      invalid(Established), to(Established),      to(FinForward),       end(RstForward), invalid(Established)},
       {invalid(Established), to(Established),      to(Established),      to(FinReverse),       end(RstReverse), invalid(Established)}}},
+    // FinUnheard
+    {{{to(FinUnheard),       invalid(FinUnheard),  to(FinUnheard),       to(FinUnheard),       end(RstForward), invalid(FinUnheard)},
+      {invalid(FinUnheard),  to(FinUnheard),       to(FinForward),       end(TimeWait),        end(RstReverse), invalid(FinUnheard)}}},
     // FinForward
     {{{to(FinForward),       invalid(FinForward),  to(FinForward),       to(FinForward),       end(RstForward), invalid(FinForward)},
       {invalid(FinForward),  to(FinForward),       to(FinForward),       end(TimeWait),        end(RstReverse), invalid(FinForward)}}},
@@ -135,8 +145,9 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
     // other side, where it ends what there is to end, or is not accepted.
     {{{reopen(Resetting),    invalid(Resetting),   reset(Resetting),     reset(Resetting),     to(Resetting),   invalid(Resetting)},
       {invalid(Resetting),   reset(Resetting),     reset(Resetting),     reset(Resetting),     to(Resetting),   invalid(Resetting)}}},
-    // RstForward. A RST of the backend's says that it has nothing either: it answers a SYN that it refuses, or data behind a true RST.
-    {{{to(RstForward),       invalid(RstForward),  revive(Established),  revive(FinForward),   to(RstForward),  invalid(RstForward)},
+    // RstForward. A RST of the backend's says that it has nothing either: it answers a SYN that it refuses, or data behind a true RST. Who
+    // writes a RST in the client's name writes an ACK as well, so the backend has to speak again, too.
+    {{{to(RstForward),       invalid(RstForward),  revive(Unheard),      revive(FinUnheard),   to(RstForward),  invalid(RstForward)},
       {invalid(RstForward),  revive(SynReceived),  to(RstForward),       to(RstForward),       to(Closed),      invalid(RstForward)}}},
     // RstReverse. The backend's second RST answers what the client still sends: now its SYN may go elsewhere.
     {{{to(RstReverse),       invalid(RstReverse),  to(RstReverse),       to(RstReverse),       to(Closed),      invalid(RstReverse)},

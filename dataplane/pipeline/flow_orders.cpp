@@ -43,7 +43,9 @@ Ending ending_of(const conn::Entry& entry) noexcept {
             return Ending::None;
         // Closed too: the RST that closed it may have been forged.
         case TcpState::SynReceived:
+        case TcpState::Unheard:
         case TcpState::Established:
+        case TcpState::FinUnheard:
         case TcpState::FinForward:
         case TcpState::FinReverse:
         case TcpState::Closed:

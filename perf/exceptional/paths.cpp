@@ -99,7 +99,7 @@ class Maker {
         add(std::make_shared<Road>(ends_),
             {.name = "rst_and_back",
              .steps = {{.port = kUp, .frames = segments("R"), .state = static_cast<uint8_t>(conn::TcpState::RstForward)},
-                       {.port = kUp, .frames = segments("A"), .state = static_cast<uint8_t>(conn::TcpState::Established)}},
+                       {.port = kUp, .frames = segments("A"), .state = static_cast<uint8_t>(conn::TcpState::Unheard)}},
              .counts = {{Counter::ConnectionHits, 2 * kBurst}}});
         // From the endpoint's port, towards a client that has no flow.
         add_dropped(common, "stray_reply", burst_of([&](uint32_t n) {

@@ -110,6 +110,49 @@ TEST(ConnectionTable, UnderAFloodHalfOpenFlowsGoFirst) {
     EXPECT_EQ(established("A").verdict, Verdict::Transmit);
 }
 
+// Two packets that nobody need answer, a SYN and an ACK that the endpoint never sees, make a connection that lives for a day. A table full
+// of them serves new clients all the same, and what an endpoint has spoken on stays.
+TEST(ConnectionTable, FullOfWhatNoEndpointHasSpokenOnServesNewFlows) {
+    VirtualGateway gateway(VirtualGateway::Options{.connections = 256});
+    TestService service = web();
+    service.source = lb::SourceMode::Keep;
+    gateway.publish({service});
+    const auto client = [](uint32_t n, const char* flags) {
+        return eth()
+            .from_mac(kClientMac.to_string())
+            .to_mac(kUpMac.to_string())
+            .ipv4("198.51.100.1", "80.11.12.10")
+            .tcp(static_cast<uint16_t>(1'000 + n), 80, flags);
+    };
+    const auto endpoint = [](uint32_t n, const char* flags) {
+        return eth()
+            .from_mac(backend_mac(11).to_string())
+            .to_mac(kClusterMac.to_string())
+            .ipv4("10.80.2.11", "198.51.100.1")
+            .tcp(9376, static_cast<uint16_t>(1'000 + n), flags);
+    };
+    constexpr uint32_t kTrue = 8;
+    for (uint32_t n = 0; n < 1'000; ++n) {
+        gateway.advance_milliseconds(1);
+        ASSERT_EQ(gateway.send(client(n, "S").build()).verdict, Verdict::Transmit) << n;
+        ASSERT_EQ(gateway.send(endpoint(n, "SA").build(), kCluster).verdict, Verdict::Transmit) << n;
+        PacketBuilder ack = client(n, "A");
+        ASSERT_EQ(gateway.send((n < kTrue ? ack : ack.l4_checksum(0x1234)).build()).verdict, Verdict::Transmit) << n;
+        if (n < kTrue) {
+            ASSERT_EQ(gateway.send(endpoint(n, "PA").payload("banner").build(), kCluster).verdict, Verdict::Transmit) << n;
+        }
+    }
+    EXPECT_LE(gateway.connections(), 256u);
+    for (uint32_t n = 0; n < kTrue; ++n) {
+        EXPECT_EQ(gateway.send(endpoint(n, "PA").payload("more").build(), kCluster).verdict, Verdict::Transmit) << n;
+    }
+    // Without a flood they stay, as idle as a pool's connections that were opened in advance.
+    const uint64_t left = gateway.connections();
+    gateway.advance_seconds(80'000);
+    gateway.age();
+    EXPECT_EQ(gateway.connections(), left);
+}
+
 TEST(ConnectionTable, FullOfEstablishedFlowsRefusesByName) {
     VirtualGateway gateway(VirtualGateway::Options{.connections = 64});
     TestService service{
