@@ -18,7 +18,7 @@ struct Timeouts {
     uint32_t tcp_half_open_s = 60;
     uint32_t tcp_established_s = 86'400;
     uint32_t tcp_closing_s = 120;
-    // After a RST in the handshake, or one from each side: long enough for stray segments of both sides to be translated rather than
+    // After a RST that refuses a SYN, or one from each side: long enough for stray segments of both sides to be translated rather than
     // answered, and no more. As long lives what an order resets: two sweeps, of which each probes again. After any other RST it is
     // tcp_closing_s: the RST may be forged, and the side that it names may be silent for a while before it shows that it lives.
     uint32_t tcp_closed_s = 10;

@@ -36,7 +36,7 @@ enum class TcpState : uint8_t {
     FinForward,   // the client has sent its FIN; the backend may go on sending
     FinReverse,   // the backend has sent its FIN
     TimeWait,     // both FINs have passed
-    Closed,       // a RST has passed before it was established, or one from each side
+    Closed,       // the backend has refused it by a RST, or each side has sent one
     Resetting,    // ended by an order: what either side still sends is answered by RSTs (pipeline/flow_orders.hpp)
     RstForward,   // a RST of the client's has passed, or of somebody who writes in its name (docs/adr/0028)
     RstReverse,   // the same of the backend's

@@ -116,9 +116,9 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
     // SNAT port, which is clear now; a fresh one may be in TIME-WAIT too, and then the client waits for its retransmission timer.
     {{{to(SynSent),          invalid(SynSent),     invalid(SynSent),     invalid(SynSent),     to(SynSent),     invalid(SynSent)},
       {to(SynReceived),      to(SynReceived),      to(SynSent),          invalid(SynSent),     end(Closed),     invalid(SynSent)}}},
-    // SynReceived. SYN+ACK from the client: simultaneous open (RFC 9293, 3.5).
-    {{{to(SynReceived),      to(SynReceived),      to(Unheard),          to(FinUnheard),       end(Closed),     invalid(SynReceived)},
-      {to(SynReceived),      to(SynReceived),      to(SynReceived),      to(FinReverse),       end(Closed),     invalid(SynReceived)}}},
+    // SynReceived. SYN+ACK from the client: simultaneous open (RFC 9293, 3.5). A RST may be forged here as later.
+    {{{to(SynReceived),      to(SynReceived),      to(Unheard),          to(FinUnheard),       end(RstForward), invalid(SynReceived)},
+      {to(SynReceived),      to(SynReceived),      to(SynReceived),      to(FinReverse),       end(RstReverse), invalid(SynReceived)}}},
     // Unheard. SYN+ACK from the backend again: the client's ACK was lost behind us, or never was the client's.
     {{{to(Unheard),          invalid(Unheard),     to(Unheard),          to(FinUnheard),       end(RstForward), invalid(Unheard)},
       {invalid(Unheard),     to(Unheard),          to(Established),      to(FinReverse),       end(RstReverse), invalid(Unheard)}}},
@@ -138,7 +138,7 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
     // state is not for a RST to end (RFC 1337), and no more is the rest of the port here.
     {{{reopen(TimeWait),     invalid(TimeWait),    to(TimeWait),         to(TimeWait),         to(TimeWait),    invalid(TimeWait)},
       {invalid(TimeWait),    to(TimeWait),         to(TimeWait),         to(TimeWait),         to(TimeWait),    invalid(TimeWait)}}},
-    // Closed. What follows a RST that was forged into a handshake passes, within the shorter limit of this state.
+    // Closed. What either side still has under way passes, within the shorter limit of this state.
     {{{reopen(Closed),       invalid(Closed),      to(Closed),           to(Closed),           to(Closed),      invalid(Closed)},
       {invalid(Closed),      to(Closed),           to(Closed),           to(Closed),           to(Closed),      invalid(Closed)}}},
     // Resetting. A SYN is of a client that has forgotten the connection, or never got the backend's SYN+ACK: a new one. A RST goes to the

@@ -132,6 +132,75 @@ TEST_P(Tcp, AForgedRstAloneDoesNotEndASilentConnectionForTwoMinutes_NAT006_NAT00
     EXPECT_EQ(open(), 0);
 }
 
+// A handshake is as easily forged into as a connection, and lasts as long as its slowest link.
+TEST_P(Tcp, AForgedRstDoesNotEndAHandshake_NAT006) {
+    const auto goes_on = [&] {
+        client_says("A");
+        client_says("PA");
+        endpoint_says("A");
+        endpoint_says("PA");
+        EXPECT_EQ(open(), 1);
+        wait_s(3'600);
+        client_says("PA");
+        endpoint_says("RA");
+        client_says("R");
+        wait_s(15);
+        EXPECT_EQ(gateway.connections(), 0u);
+    };
+    for (const char* rst : {"R", "RA"}) {
+        begin();
+        endpoint_says("SA");
+        client_says(rst);
+        EXPECT_EQ(open(), 0);
+        wait_s(30);  // the endpoint retransmits its SYN+ACK late
+        goes_on();
+
+        begin();
+        endpoint_says("SA");
+        client_says(rst);
+        client_says("S");  // the client has not had it
+        endpoint_says("SA");
+        EXPECT_EQ(open(), 1);
+        goes_on();
+
+        begin();
+        endpoint_says("SA");
+        endpoint_says(rst);
+        EXPECT_EQ(open(), 0);
+        wait_s(30);
+        endpoint_says("SA");
+        EXPECT_EQ(open(), 1);
+        goes_on();
+
+        // The client's ACK has overtaken what the endpoint says next.
+        begin();
+        endpoint_says("SA");
+        endpoint_says(rst);
+        client_says("A");
+        client_says("PA");
+        endpoint_says("A");
+        EXPECT_EQ(open(), 1);
+        endpoint_says("PA");
+        goes_on();
+    }
+    EXPECT_EQ(gateway.count(Counter::NewConnections), 8u);
+}
+
+// Who scans ports resets what answers. Nothing follows, and it goes.
+TEST_P(Tcp, AHandshakeThatIsResetGoesInSilence_NAT006_NAT008) {
+    for (const bool by_client : {true, false}) {
+        begin();
+        endpoint_says("SA");
+        by_client ? client_says("R") : endpoint_says("R");
+        EXPECT_EQ(open(), 0);
+        wait_s(119);
+        EXPECT_EQ(gateway.connections(), 1u);
+        wait_s(10);
+        EXPECT_EQ(gateway.connections(), 0u);
+        EXPECT_EQ(open(), 0);
+    }
+}
+
 // Off the path, an attacker who knows the tuple can send both, in sequence or not.
 TEST_P(Tcp, AForgedRstAndAForgedSynDoNotReplaceAConnectionThatLives_NAT006) {
     establish();

@@ -87,7 +87,12 @@ TEST(TcpState, FollowsConversations_NAT008) {
          SynSent,
          {{R, kSyn, SynReceived}, {F, kSynAck, SynReceived}, {R, kSynAck, SynReceived}, {F, kAck, Unheard}, {R, kAck, Established}}},
         {"the port is closed", SynSent, {{R, kRstAck, Closed, End}, {F, kSyn, Closed, Reopen}}},
-        {"the client gives up", SynReceived, {{F, kRst, Closed, End}, {R, kSynAck, Closed}}},
+        {"the client gives up, and the backend hears of it",
+         SynReceived,
+         {{F, kRst, RstForward, End}, {R, kSynAck, SynReceived, Revive}, {F, kRst, RstForward, End}, {R, kRst, Closed}}},
+        {"the backend gives up",
+         SynReceived,
+         {{R, kRst, RstReverse, End}, {F, kAck, RstReverse}, {R, kRst, Closed}, {F, kSyn, Closed, Reopen}}},
         {"a RST in the client's name: only the client shows that it was not its own",
          Established,
          {{F, kRst, RstForward, End}, {R, kData, RstForward}, {F, kAck, Unheard, Revive}, {R, kData, Established}}},
@@ -119,9 +124,17 @@ TEST(TcpState, FollowsConversations_NAT008) {
         {"or elsewhere, where that one refuses",
          Established,
          {{F, kRst, RstForward, End}, {F, kSyn, RstForward}, {R, kRstAck, Closed}, {F, kSyn, Closed, Reopen}}},
-        {"a RST in the client's name meets the handshake, and what follows passes",
+        {"a RST in the client's name meets the handshake, and the client goes on",
          SynReceived,
-         {{F, kRst, Closed, End}, {F, kAck, Closed}, {R, kData, Closed}}},
+         {{F, kRst, RstForward, End}, {F, kAck, Unheard, Revive}, {R, kData, Established}}},
+        {"or has not had the SYN+ACK yet",
+         SynReceived,
+         {{F, kRst, RstForward, End}, {F, kSyn, RstForward}, {R, kSynAck, SynReceived, Revive}, {F, kAck, Unheard}}},
+        {"a RST in the backend's name meets the handshake, and the backend goes on",
+         SynReceived,
+         {{R, kRst, RstReverse, End}, {F, kAck, RstReverse}, {R, kSynAck, SynReceived, Revive}, {F, kAck, Unheard}}},
+        {"or has had the client's ACK", SynReceived, {{R, kRst, RstReverse, End}, {F, kData, RstReverse}, {R, kAck, Established, Revive}}},
+        {"a RST from each side ends a handshake", SynReceived, {{F, kRst, RstForward, End}, {R, kRst, Closed}}},
         {"data in both SYNs' wake: TFO (RFC 7413)",
          SynSent,
          {{R, kSynAck, SynReceived}, {R, kData, SynReceived}, {F, kData, Unheard}, {R, kAck, Established}}},
@@ -210,16 +223,16 @@ TEST(TcpState, OnlyASynAloneIsOfItsClass) {
     }
 }
 
-// An established connection that a RST has ended remembers whose it was; one that was not established, or is over, does not. While the
-// client alone has spoken, its RST answers a challenge ACK, and its next SYN belongs to the same connection. What an order resets goes on
-// being reset, because the RST may be the answer to a probe.
+// A connection that a RST has ended remembers whose it was, from the handshake on; one that is over does not. While the client alone has
+// spoken, its RST answers a challenge ACK, and its next SYN belongs to the same connection; the backend's refuses it. What an order resets
+// goes on being reset, because the RST may be the answer to a probe.
 TEST(TcpState, ARstEndsWhatIsOpenOnceAndIsPassed_NAT006) {
     using enum TcpState;
     const struct {
         TcpState before, after_clients, after_backends;
     } cases[] = {
         {SynSent, SynSent, Closed},
-        {SynReceived, Closed, Closed},
+        {SynReceived, RstForward, RstReverse},
         {Unheard, RstForward, RstReverse},
         {Established, RstForward, RstReverse},
         {FinUnheard, RstForward, RstReverse},

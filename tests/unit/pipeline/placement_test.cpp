@@ -190,6 +190,7 @@ TEST_P(Placement, AFinishedTupleIsOpenedWhereTheRulesOfNowSay_ETP007) {
                 ASSERT_EQ(back.verdict, Verdict::Transmit) << port;
                 EXPECT_EQ(key_of(back.frame), (packet::FlowKey{kVip, kClient, 80, port, Protocol::Tcp, {}}));
                 ASSERT_EQ(client("R").verdict, Verdict::Transmit);
+                ASSERT_EQ(gateway.send(reply_to(inside, "R"), kCluster, any).verdict, Verdict::Transmit);
             }
         }
         EXPECT_EQ(gateway.connections(), 60u) << "each tuple once";
