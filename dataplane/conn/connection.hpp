@@ -30,9 +30,9 @@ enum class Direction : uint8_t { Forward = 0, Reverse = 1 };
 enum class TcpState : uint8_t {
     SynSent,      // the client's SYN has passed
     SynReceived,  // the backend's SYN has passed too
-    Unheard,      // the client has acknowledged it, or somebody in its name; the backend has not spoken since (docs/adr/0028)
+    Unheard,      // the client has acknowledged it, or somebody in its name; the backend has sent and taken nothing since (docs/adr/0028)
     Established,  // the backend has
-    FinUnheard,   // the client has sent its FIN; the backend has not spoken since it was acknowledged
+    FinUnheard,   // the client has sent its FIN; the backend has sent and taken nothing since its SYN was acknowledged
     FinForward,   // the client has sent its FIN; the backend may go on sending
     FinReverse,   // the backend has sent its FIN
     TimeWait,     // both FINs have passed
@@ -81,7 +81,8 @@ struct Connection {
     // Index in SnatConfig.addresses as it was when the connection opened: for counters only. The port goes back under the address that
     // reverse.destination names, because a configuration may renumber the addresses meanwhile.
     uint8_t snat_index = 0;
-    // SCTP: the verification tag that packets of each Direction carry, which their receiver has chosen; 0 while it is not known.
+    // SCTP: the verification tag that packets of each Direction carry, which their receiver has chosen; 0 while it is not known. TCP: the
+    // sequence number that those of each Direction go on with behind the backend's SYN+ACK (pipeline/heard.hpp).
     std::array<uint32_t, 2> tags{};
 
     [[nodiscard]] constexpr bool is_tcp() const noexcept { return forward.protocol == Protocol::Tcp; }

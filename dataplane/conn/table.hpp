@@ -69,7 +69,7 @@ struct alignas(kCacheLine) Entry {
     uint32_t snat_pool;
     packet::FoldedDelta l4_delta;
     packet::FoldedDelta ip_delta;
-    std::array<uint32_t, 2> tags;  // by Direction; SCTP only
+    std::array<uint32_t, 2> tags;  // by Direction, as Connection's
 
     [[nodiscard]] bool is_tcp() const noexcept { return protocol == Protocol::Tcp; }
     [[nodiscard]] bool is_sctp() const noexcept { return protocol == Protocol::Sctp; }
@@ -191,7 +191,7 @@ class Table {
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, TcpState state, CoarseTime now) noexcept;
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, DatagramState state, CoarseTime now) noexcept;
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, SctpState state, CoarseTime now) noexcept;
-    // Of an association: the tag that packets of `direction` carry from now on.
+    // Of an association: the tag that packets of `direction` carry from now on. Of a TCP connection: the number that they go on with.
     void set_tag(ConnectionIndex index, Direction direction, uint32_t tag) noexcept {
         __atomic_store_n(&entries_[index.value].tags[static_cast<size_t>(direction)], tag, __ATOMIC_RELAXED);
     }

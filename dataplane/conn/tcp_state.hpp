@@ -19,6 +19,7 @@ enum class TcpAction : uint8_t {
     Offer,    // the same for a segment with SYN, which offers a segment size (pipeline/offered_mss.hpp)
     End,      // the same, and with this packet the connection is no longer open (SCHED-003)
     Revive,   // the same, and with this packet it is open again
+    Hear,     // the same, but the state stays if the segment only repeats what the backend's SYN+ACK said (pipeline/heard.hpp)
     Reset,    // answer with RSTs to both sides instead of forwarding
     Reopen,   // a new connection on an old tuple: drop the old entry and treat the packet as the first of a new one
     Invalid,  // drop (InvalidTcpFlags): no stack sends these flags, or none sends them in this state
@@ -77,6 +78,9 @@ consteval TcpStep end(TcpState next) {
 consteval TcpStep revive(TcpState next) {
     return {next, TcpAction::Revive};
 }
+consteval TcpStep hear(TcpState next) {
+    return {next, TcpAction::Hear};
+}
 consteval TcpStep reset(TcpState state) {
     return {state, TcpAction::Reset};
 }
@@ -102,8 +106,8 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_offers(std::array<std:
 }
 using enum TcpState;
 // The client's ACK of the handshake may be forged by who sees none of the backend's packets, and one that the backend never sees (a wrong
-// checksum, a TTL that ends behind us) is not answered by a RST. So a connection is Established only when the backend has spoken after it;
-// until then it lives as long, idle as it may be, but a full table may give it up (conn/aging.hpp).
+// checksum, a TTL that ends behind us) is not answered by a RST. So a connection is Established only when the backend has spoken after it,
+// and said more than its SYN+ACK; until then it lives as long, idle as it may be, but a full table may give it up (conn/aging.hpp).
 //
 // A SYN in Established or half-closed, and behind a RST, is passed and changes nothing: a backend that has the connection answers with a
 // challenge ACK (RFC 5961, 4); where the client has really forgotten it, the client's RST clears it for the next SYN. One that has not
@@ -121,13 +125,13 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
       {to(SynReceived),      to(SynReceived),      to(SynReceived),      to(FinReverse),       end(RstReverse), invalid(SynReceived)}}},
     // Unheard. SYN+ACK from the backend again: the client's ACK was lost behind us, or never was the client's.
     {{{to(Unheard),          invalid(Unheard),     to(Unheard),          to(FinUnheard),       end(RstForward), invalid(Unheard)},
-      {invalid(Unheard),     to(Unheard),          to(Established),      to(FinReverse),       end(RstReverse), invalid(Unheard)}}},
+      {invalid(Unheard),     to(Unheard),          hear(Established),    to(FinReverse),       end(RstReverse), invalid(Unheard)}}},
     // Established. SYN+ACK from the backend still: it was overtaken.
     {{{to(Established),      invalid(Established), to(Established),      to(FinForward),       end(RstForward), invalid(Established)},
       {invalid(Established), to(Established),      to(Established),      to(FinReverse),       end(RstReverse), invalid(Established)}}},
     // FinUnheard
     {{{to(FinUnheard),       invalid(FinUnheard),  to(FinUnheard),       to(FinUnheard),       end(RstForward), invalid(FinUnheard)},
-      {invalid(FinUnheard),  to(FinUnheard),       to(FinForward),       end(TimeWait),        end(RstReverse), invalid(FinUnheard)}}},
+      {invalid(FinUnheard),  to(FinUnheard),       hear(FinForward),     end(TimeWait),        end(RstReverse), invalid(FinUnheard)}}},
     // FinForward
     {{{to(FinForward),       invalid(FinForward),  to(FinForward),       to(FinForward),       end(RstForward), invalid(FinForward)},
       {invalid(FinForward),  to(FinForward),       to(FinForward),       end(TimeWait),        end(RstReverse), invalid(FinForward)}}},
@@ -149,9 +153,10 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
     // writes a RST in the client's name writes an ACK as well, so the backend has to speak again, too.
     {{{to(RstForward),       invalid(RstForward),  revive(Unheard),      revive(FinUnheard),   to(RstForward),  invalid(RstForward)},
       {invalid(RstForward),  revive(SynReceived),  to(RstForward),       to(RstForward),       to(Closed),      invalid(RstForward)}}},
-    // RstReverse. The backend's second RST answers what the client still sends: now its SYN may go elsewhere.
+    // RstReverse. The backend's second RST answers what the client still sends: now its SYN may go elsewhere. Its ACK may be of a handshake
+    // that was never finished, and so may the RST be, as the answer to an ACK that somebody guessed.
     {{{to(RstReverse),       invalid(RstReverse),  to(RstReverse),       to(RstReverse),       to(Closed),      invalid(RstReverse)},
-      {invalid(RstReverse),  revive(SynReceived),  revive(Established),  revive(FinReverse),   to(Closed),      invalid(RstReverse)}}},
+      {invalid(RstReverse),  revive(SynReceived),  revive(Unheard),      revive(FinReverse),   to(Closed),      invalid(RstReverse)}}},
     // clang-format on
 }});
 }  // namespace detail

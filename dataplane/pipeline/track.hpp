@@ -5,7 +5,6 @@
 #include "dataplane/pipeline/associations.hpp"
 #include "dataplane/pipeline/burst.hpp"
 #include "dataplane/pipeline/context.hpp"
-#include "dataplane/pipeline/offered_mss.hpp"
 #include "dataplane/pipeline/own_errors.hpp"
 
 namespace penstock::pipeline {
@@ -16,6 +15,9 @@ PENSTOCK_ALWAYS_INLINE void count_passed(WorkerContext& ctx, const Burst& burst,
     passed.packets.add(1);
     passed.bytes.add(burst.parsed[i].l3_length);
 }
+
+// track_one() of what is no plain segment of a TCP connection, because it opens, ends or revives it, is refused, or is of an association.
+PENSTOCK_NOINLINE Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i, conn::TcpStep step) noexcept;
 
 // Packet i, whose connection is found[i].
 PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
@@ -28,34 +30,7 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
     if (connection.protocol != Protocol::Udp) {
         const conn::TcpStep step = conn::step(connection.tcp_state(), found.direction, burst.parsed[i].tcp_flags);
         if (step.action != conn::TcpAction::Pass) [[unlikely]] {
-            if (connection.is_sctp()) {  // which has no TCP flags
-                return serve_association(ctx, burst, i);
-            }
-            if (step.action == conn::TcpAction::Reopen) {
-                return Tracked::IsMiss;
-            }
-            if (step.action == conn::TcpAction::Reset) {
-                reset_both_sides(ctx, burst, i);
-                return Tracked::IsSettled;
-            }
-            if (step.action == conn::TcpAction::Invalid) {
-                burst.drop(i, DropReason::InvalidTcpFlags);
-                return Tracked::IsSettled;
-            }
-            if (burst.parsed[i].tcp_flags.has(packet::TcpFlags::kSyn)) {
-                lower_offered_mss(ctx, burst, i);
-                // An endpoint that is there would answer, which brings the connection back. One that is gone must not keep the client.
-                if (step.action == conn::TcpAction::Offer && conn::is_behind_rst(step.next)) {
-                    count_passed(ctx, burst, i, connection);
-                    return Tracked::GoesOn;
-                }
-            }
-            auto& open = ctx.counters.backends[connection.backend.value].open;
-            if (step.action == conn::TcpAction::End) {
-                open.subtract(1);
-            } else if (step.action == conn::TcpAction::Revive) {
-                open.add(1);
-            }
+            return track_unusual(ctx, burst, i, step);
         }
         ctx.connections.set_state(found.index, step.next, ctx.now_coarse);
     } else {

@@ -208,8 +208,9 @@ packet::FlowKey World::open(const packet::FlowKey& forward) {
     const Frame answer = make_frame(reverse, test::kCluster, kSynAck);
     send({&answer, 1});
     if (is_tcp) {
-        const Frame last = make_frame(forward, test::kUp, kAck);
+        const Frame last = make_frame(forward, test::kUp, kAck), heard = make_frame(reverse, test::kCluster, kAck);
         send({&last, 1});
+        send({&heard, 1});
     }
     return reverse;
 }

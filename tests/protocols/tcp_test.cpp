@@ -78,6 +78,19 @@ class Tcp : public ThroughOneEndpoint {
         }
         return sum;
     }
+    // Of the only connection.
+    conn::TcpState state() {
+        for (uint32_t w = 0; w < workers; ++w) {
+            const conn::Table& table = gateway.worker(w).connections;
+            for (uint32_t unit = 0; unit < table.high_water(); ++unit) {
+                if (table.is_live(unit)) {
+                    return table.at({unit}).tcp_state();
+                }
+            }
+        }
+        ADD_FAILURE() << "there is no connection";
+        return conn::TcpState::Closed;
+    }
     void wait_s(uint64_t seconds) {
         gateway.advance_seconds(seconds);
         gateway.age();
@@ -184,6 +197,62 @@ TEST_P(Tcp, AForgedRstDoesNotEndAHandshake_NAT006) {
         goes_on();
     }
     EXPECT_EQ(gateway.count(Counter::NewConnections), 8u);
+}
+
+// A stack that waits for the handshake's ACK answers a SYN that is out of its window by an ACK (RFC 9293, 3.10.7.4), so that it speaks need
+// not show that anybody is connected.
+TEST_P(Tcp, AnEndpointIsHeardWhenItSaysMoreThanItsSynAck_NAT006) {
+    constexpr uint32_t kClients = 0xffff'fffe, kEndpoints = 0x7000'0000;
+    const auto handshake = [&] {
+        begin();
+        passes_to_client(endpoint("SA").seq(kEndpoints).ack(kClients + 1), at_client("SA").seq(kEndpoints).ack(kClients + 1));
+        client_says("A");
+        EXPECT_EQ(state(), conn::TcpState::Unheard);
+    };
+    const auto endpoint_sends = [&](const char* flags, uint32_t seq, uint32_t ack, const std::string& payload = "") {
+        passes_to_client(endpoint(flags).seq(seq).ack(ack).payload(payload), at_client(flags).seq(seq).ack(ack).payload(payload));
+    };
+    const auto end = [&] {
+        endpoint_says("R");
+        client_says("R");
+        wait_s(15);
+        ASSERT_EQ(gateway.connections(), 0u);
+    };
+    const struct {
+        const char* name;
+        const char* flags;
+        uint32_t sent, taken;
+        const char* payload;
+        conn::TcpState after;
+    } cases[] = {
+        {"nothing", "A", 1, 1, "", conn::TcpState::Unheard},
+        {"a banner", "PA", 1, 1, "220 ready", conn::TcpState::Established},
+        {"it has taken a request", "A", 1, 101, "", conn::TcpState::Established},
+        {"and answers", "PA", 1, 101, "200 OK", conn::TcpState::Established},
+        {"it asks whether the client is still there (RFC 9293, 3.8.4)", "A", 0, 1, "", conn::TcpState::Established},
+        {"the end", "FA", 1, 1, "", conn::TcpState::FinReverse},
+    };
+    for (const auto& c : cases) {
+        handshake();
+        client_says("S");
+        endpoint_sends("A", kEndpoints + 1, kClients + 1);
+        EXPECT_EQ(state(), conn::TcpState::Unheard) << "it answers the second SYN";
+        endpoint_sends(c.flags, kEndpoints + c.sent, kClients + c.taken, c.payload);
+        EXPECT_EQ(state(), c.after) << c.name;
+        end();
+    }
+    // An ACK that somebody guessed is answered by a RST, another SYN by an ACK.
+    handshake();
+    endpoint_says("R");
+    endpoint_sends("A", kEndpoints + 1, kClients + 1);
+    EXPECT_EQ(state(), conn::TcpState::Unheard);
+    endpoint_sends("A", kEndpoints + 1, kClients + 1);
+    EXPECT_EQ(state(), conn::TcpState::Unheard);
+    client_says("FA");
+    endpoint_sends("A", kEndpoints + 1, kClients + 1);
+    EXPECT_EQ(state(), conn::TcpState::FinUnheard);
+    endpoint_sends("A", kEndpoints + 1, kClients + 2);
+    EXPECT_EQ(state(), conn::TcpState::FinForward);
 }
 
 // Who scans ports resets what answers. Nothing follows, and it goes.

@@ -1,0 +1,51 @@
+#include "dataplane/pipeline/track.hpp"
+
+#include "dataplane/pipeline/flow_orders.hpp"
+#include "dataplane/pipeline/heard.hpp"
+#include "dataplane/pipeline/offered_mss.hpp"
+
+namespace penstock::pipeline {
+
+using conn::TcpAction;
+
+Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i, conn::TcpStep step) noexcept {
+    const conn::Found found = burst.found[i];
+    const conn::Entry& connection = ctx.connections.at(found.index);
+    if (connection.is_sctp()) {  // which has no TCP flags
+        return serve_association(ctx, burst, i);
+    }
+    if (step.action == TcpAction::Reopen) {
+        return Tracked::IsMiss;
+    }
+    if (step.action == TcpAction::Reset) {
+        reset_both_sides(ctx, burst, i);
+        return Tracked::IsSettled;
+    }
+    if (step.action == TcpAction::Invalid) {
+        burst.drop(i, DropReason::InvalidTcpFlags);
+        return Tracked::IsSettled;
+    }
+    count_passed(ctx, burst, i, connection);
+    if (burst.parsed[i].tcp_flags.has(packet::TcpFlags::kSyn)) {
+        lower_offered_mss(ctx, burst, i);
+        note_answer(ctx, burst, i);
+        // An endpoint that is there would answer, which brings the connection back. One that is gone must not keep the client.
+        if (step.action == TcpAction::Offer && conn::is_behind_rst(step.next)) {
+            return Tracked::GoesOn;
+        }
+    }
+    if (step.action == TcpAction::Hear && repeats_answer(ctx, burst, i)) {
+        return Tracked::GoesOn;
+    }
+    auto& open = ctx.counters.backends[connection.backend.value].open;
+    if (step.action == TcpAction::End) {
+        open.subtract(1);
+    } else if (step.action == TcpAction::Revive) {
+        open.add(1);
+    }
+    ctx.connections.set_state(found.index, step.next, ctx.now_coarse);
+    ctx.connections.touch(found.index, ctx.now_coarse);
+    return Tracked::GoesOn;
+}
+
+}  // namespace penstock::pipeline
