@@ -119,6 +119,9 @@ std::vector<po::options_description> settings() {
     groups.emplace_back("Packets", kColumns, kColumns / 2).add_options()
         ("vip-icmp-echo", text("HOW")->default_value("reply"), "reply or drop: what a ping to a LoadBalancer or external IP gets")
         ("sctp-reject", text("HOW")->default_value("icmp"), "icmp or abort: what an SCTP INIT gets where TCP would get a RST")
+        ("midstream-pickup", text("WHETHER")->default_value("false"), "true: TCP segments without SYN, FIN and RST that belong to no connection "
+            "are brought to an endpoint, of Services that schedule by sh or mh and keep the source, as after another gateway's failure; false: "
+            "they get a RST")
         ("ip-options", text("WHAT")->default_value("pass"), "pass or drop: packets with IPv4 options. Source routes are dropped in any case");
 
     groups.emplace_back("Logging", kColumns, kColumns / 2).add_options()

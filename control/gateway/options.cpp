@@ -326,6 +326,11 @@ class Reader {
             return refuse("sctp-reject", "\"" + sctp + "\" is neither icmp nor abort");
         }
         options_.packets.aborts_sctp = sctp == "abort";
+        const std::string pickup = text("midstream-pickup");
+        if (pickup != "true" && pickup != "false") {
+            return refuse("midstream-pickup", "\"" + pickup + "\" is neither true nor false");
+        }
+        options_.packets.picks_up_midstream = pickup == "true";
         const std::string ip_options = text("ip-options");
         if (ip_options != "pass" && ip_options != "drop") {
             return refuse("ip-options", "\"" + ip_options + "\" is neither pass nor drop");

@@ -12,6 +12,9 @@ struct PacketPolicy {
     bool answers_vip_echo = true;   // echo requests to an address that only Services have (ICMP-007); else they are dropped
     bool passes_ip_options = true;  // IPv4 options other than source routes, which are never passed on
     bool aborts_sctp = false;       // an INIT that is refused gets an ABORT instead of port unreachable (REJ-004)
+    // A TCP segment of no connection, neither its first nor its last, is taken for the middle of one that another gateway has opened, where
+    // that gateway's choice of the backend can be made again (REJ-005); else it gets a RST.
+    bool picks_up_midstream = false;
     // The largest MSS that a SYN may offer when it comes or leaves by a NicPort, in bytes; 0: whatever it offers. Both, because what it
     // offers is sent through the port in either case: by its receiver, and by the sender of the SYN that answers it.
     std::array<uint16_t, limits::kNicPortsMax> mss_max{};

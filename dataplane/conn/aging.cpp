@@ -21,6 +21,7 @@ Worth worth_of(const Entry& entry) noexcept {
     switch (entry.tcp_state()) {
         case TcpState::SynSent:
         case TcpState::SynReceived:
+        case TcpState::PickedUp:
             return Worth::OneSided;
         case TcpState::Unheard:
         case TcpState::FinUnheard:
@@ -42,6 +43,7 @@ Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept : rate_(rate), c
     const auto set = [&](TcpState state, uint32_t seconds) { tcp_[static_cast<size_t>(state)] = units_of(seconds); };
     set(TcpState::SynSent, timeouts.tcp_half_open_s);
     set(TcpState::SynReceived, timeouts.tcp_half_open_s);
+    set(TcpState::PickedUp, timeouts.tcp_half_open_s);
     set(TcpState::Unheard, timeouts.tcp_established_s);
     set(TcpState::Established, timeouts.tcp_established_s);
     set(TcpState::FinUnheard, timeouts.tcp_closing_s);

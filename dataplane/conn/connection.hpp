@@ -30,6 +30,7 @@ enum class Direction : uint8_t { Forward = 0, Reverse = 1 };
 enum class TcpState : uint8_t {
     SynSent,      // the client's SYN has passed
     SynReceived,  // the backend's SYN has passed too
+    PickedUp,     // of a connection that another gateway has opened; so far only the client has spoken here (pipeline/new_flow.cpp)
     Unheard,      // the client has acknowledged it, or somebody in its name; the backend has sent and taken nothing since (docs/adr/0028)
     Established,  // the backend has
     FinUnheard,   // the client has sent its FIN; the backend has sent and taken nothing since its SYN was acknowledged
@@ -41,7 +42,7 @@ enum class TcpState : uint8_t {
     RstForward,   // a RST of the client's has passed, or of somebody who writes in its name (docs/adr/0028)
     RstReverse,   // the same of the backend's
 };
-inline constexpr uint8_t kTcpStates = 12;
+inline constexpr uint8_t kTcpStates = 13;
 
 // UDP: whether the backend has ever answered.
 enum class DatagramState : uint8_t { OneWay, TwoWay };

@@ -64,7 +64,8 @@ inline constexpr uint8_t kTcpFlagClasses = 6;
     return state == TcpState::RstForward || state == TcpState::RstReverse;
 }
 
-// Only a packet of class Syn opens a connection (pipeline/admit.cpp).
+// Only a packet of class Syn opens a connection (pipeline/admit.cpp); one of class Ack may show one that is open already, which is
+// PickedUp.
 inline constexpr TcpState kTcpOpeningState = TcpState::SynSent;
 
 namespace detail {
@@ -123,6 +124,9 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
     // SynReceived. SYN+ACK from the client: simultaneous open (RFC 9293, 3.5). A RST may be forged here as later.
     {{{to(SynReceived),      to(SynReceived),      to(Unheard),          to(FinUnheard),       end(RstForward), invalid(SynReceived)},
       {to(SynReceived),      to(SynReceived),      to(SynReceived),      to(FinReverse),       end(RstReverse), invalid(SynReceived)}}},
+    // PickedUp. The backend that has the connection goes on with it, or with its SYN+ACK; another one refuses by a RST.
+    {{{to(PickedUp),         invalid(PickedUp),    to(PickedUp),         to(FinUnheard),       end(RstForward), invalid(PickedUp)},
+      {invalid(PickedUp),    to(SynReceived),      to(Established),      to(FinReverse),       end(RstReverse), invalid(PickedUp)}}},
     // Unheard. SYN+ACK from the backend again: the client's ACK was lost behind us, or never was the client's.
     {{{to(Unheard),          invalid(Unheard),     to(Unheard),          to(FinUnheard),       end(RstForward), invalid(Unheard)},
       {invalid(Unheard),     to(Unheard),          hear(Established),    to(FinReverse),       end(RstReverse), invalid(Unheard)}}},

@@ -55,6 +55,36 @@ const lb::BackendSet& set_for(const lb::FrontendRow& frontend, const config::Sna
     return sender == Sender::Host ? frontend.service->sets[frontend.inside_set] : frontend.backends(client, *snapshot.cluster_clients);
 }
 
+// An ACK of no flow (REJ-005). Where another gateway may have opened its connection, that gateway's choice can be made again if it was a
+// hash, the same on every gateway. And where the source was translated, the endpoint knows the connection by a port of that gateway's, so
+// that nothing but a RST would come of it.
+bool may_be_picked_up(const config::Snapshot& snapshot, const lb::FrontendRow& frontend, const lb::BackendSet& set,
+                      const packet::Parsed& parsed, Sender sender) noexcept {
+    const lb::SchedulerKind scheduler = frontend.service->scheduler;
+    return snapshot.packets.picks_up_midstream && sender == Sender::Outside &&
+           (scheduler == lb::SchedulerKind::SourceHash || scheduler == lb::SchedulerKind::Maglev) && set.source == lb::SourceMode::Keep &&
+           !set.usable.empty() && !is_own_source(*snapshot.snat, parsed.key.source);
+}
+
+// A segment of class `flags`, not Syn, that belongs to no flow.
+PENSTOCK_NOINLINE Admission mid_stream(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed,
+                                       Sender sender, conn::TcpFlagClass flags) noexcept {
+    if (flags == conn::TcpFlagClass::Rst) {  // the flow it resets is gone already; a RST is never answered
+        return {Admission::Kind::Drop, DropReason::RejectNotAllowed, frontend, nullptr};
+    }
+    if (flags == conn::TcpFlagClass::Invalid) {
+        return {Admission::Kind::Drop, DropReason::InvalidTcpFlags, frontend, nullptr};
+    }
+    if (flags == conn::TcpFlagClass::Ack) {
+        const lb::BackendSet& set = set_for(*frontend, snapshot, parsed.key.source, sender);
+        if (may_be_picked_up(snapshot, *frontend, set, parsed, sender)) {
+            return parsed.ttl <= 1 ? Admission{Admission::Kind::Drop, DropReason::TtlExpired, frontend, nullptr}
+                                   : Admission{Admission::Kind::PickUp, {}, frontend, &set};
+        }
+    }
+    return {Admission::Kind::Reject, {}, frontend, nullptr};  // RST (REJ-005)
+}
+
 }  // namespace
 
 Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed, Sender sender) noexcept {
@@ -85,17 +115,8 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
         return drop(DropReason::MartianSource);
     }
     if (parsed.key.protocol == Protocol::Tcp) {
-        switch (conn::classify(parsed.tcp_flags)) {
-            case conn::TcpFlagClass::Syn:
-                break;
-            case conn::TcpFlagClass::Rst:
-                return drop(DropReason::RejectNotAllowed);  // the flow it resets is gone already; a RST is never answered
-            case conn::TcpFlagClass::Invalid:
-                return drop(DropReason::InvalidTcpFlags);
-            case conn::TcpFlagClass::SynAck:
-            case conn::TcpFlagClass::Ack:
-            case conn::TcpFlagClass::Fin:
-                return {Admission::Kind::Reject, {}, frontend, nullptr};  // mid-stream without a flow: RST (REJ-005)
+        if (const conn::TcpFlagClass flags = conn::classify(parsed.tcp_flags); flags != conn::TcpFlagClass::Syn) [[unlikely]] {
+            return mid_stream(snapshot, frontend, parsed, sender, flags);
         }
     }
     if (parsed.key.protocol == Protocol::Sctp && parsed.sctp_event != packet::SctpEvent::Init) {

@@ -19,11 +19,12 @@ struct Admission {
         Punt,    // not a Service's packet: Linux decides, or has decided
         Reject,  // answer with RST or ICMP unreachable
         Drop,    // for `reason`
+        PickUp,  // take it for the middle of a connection that another gateway has opened; choose a backend from `set`
     };
     Kind kind = Kind::Punt;
     DropReason reason{};                        // where kind is Drop
     const lb::FrontendRow* frontend = nullptr;  // null for Punt, and where a VIP's port is closed
-    const lb::BackendSet* set = nullptr;        // that this client may choose from
+    const lb::BackendSet* set = nullptr;        // that this client may choose from; null too where a segment in mid-stream is rejected
 };
 
 // Order matters and is the requirement sheet's: source ranges before policy and reject (SRC-001), no flow for a segment that cannot open

@@ -43,6 +43,7 @@ Ending ending_of(const conn::Entry& entry) noexcept {
             return Ending::None;
         // Closed too: the RST that closed it may have been forged.
         case TcpState::SynReceived:
+        case TcpState::PickedUp:
         case TcpState::Unheard:
         case TcpState::Established:
         case TcpState::FinUnheard:

@@ -63,7 +63,8 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
 }
 
 // Inserts a complete entry; a full table gives up a half-open connection for it.
-conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry, uint64_t forward_hash, uint64_t reverse_hash) noexcept {
+PENSTOCK_ALWAYS_INLINE conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry, uint64_t forward_hash,
+                                             uint64_t reverse_hash) noexcept {
     conn::Inserted inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);
     if (inserted.status == conn::InsertStatus::Full) [[unlikely]] {
         const conn::Victims victims = ctx.aging.find_victims(ctx.connections, entry.forward.source.family(), kVictimSearchUnits);
@@ -101,7 +102,7 @@ struct FormerSource {
     L4Port port = 0;
 };
 
-FlowKey reverse_key(const FlowKey& forward, const Opening& opening) noexcept {
+PENSTOCK_ALWAYS_INLINE FlowKey reverse_key(const FlowKey& forward, const Opening& opening) noexcept {
     return {.source = opening.backend->address,
             .destination = opening.keep_source ? forward.source : opening.source->address,
             .source_port = opening.backend->port,
@@ -220,7 +221,7 @@ void drop_chosen(WorkerContext& ctx, Burst& burst, const Opening& opening, DropR
     drop_counted(ctx, burst, opening.packet, opening.frontend, reason);
 }
 
-void count_opened(WorkerContext& ctx, const Burst& burst, const Opening& opening) noexcept {
+PENSTOCK_ALWAYS_INLINE void count_opened(WorkerContext& ctx, const Burst& burst, const Opening& opening) noexcept {
     stats::ServiceCounters& counters = ctx.counters.services[opening.service->id.value];
     counters.new_flows.add(1);
     counters.connections.add(1);
@@ -249,7 +250,8 @@ PENSTOCK_NOINLINE const lb::Backend* choose_pinned(WorkerContext& ctx, const lb:
 }
 
 // What follows from whether the flow could be opened.
-void settle_pin(WorkerContext& ctx, const Opening& opening, const lb::AffinityTable::Pin& pin, bool is_open) noexcept {
+PENSTOCK_ALWAYS_INLINE void settle_pin(WorkerContext& ctx, const Opening& opening, const lb::AffinityTable::Pin& pin,
+                                       bool is_open) noexcept {
     if (opening.service->has_affinity()) [[unlikely]] {
         is_open ? lb::AffinityTable::confirm(pin, ctx.now_coarse) : lb::AffinityTable::withdraw(pin);
     }
@@ -261,27 +263,80 @@ PENSTOCK_NOINLINE const nat::Source* associations_source(WorkerContext& ctx, con
     return ctx.owner.of_snat_port(forward.source_port) == ctx.self ? opening.search.prefer(ctx.snat_ports, forward.source_port) : nullptr;
 }
 
+// A connection that another gateway has opened, from its middle (REJ-005). Its endpoint knows it by the client's own address and port. So
+// where these cannot be kept, it gets its RST: the endpoint is the client itself, or has the client's socket through another frontend.
+PENSTOCK_NOINLINE void pick_up(WorkerContext& ctx, Burst& burst, uint32_t i, const Admission& admission) noexcept {
+    const FlowKey& forward = burst.parsed[i].key;
+    Opening opening{};
+    opening.packet = static_cast<uint8_t>(i);
+    opening.frontend = admission.frontend;
+    opening.service = admission.frontend->service;
+    opening.keep_source = true;
+    opening.kept_port = forward.source_port;
+    lb::AffinityTable::Pin pin{};
+    opening.backend = opening.service->has_affinity()
+                          ? choose_pinned(ctx, *opening.service, *admission.set, forward, pin)
+                          : &admission.set->usable[lb::pick(*opening.service, *admission.set, forward, ctx.schedulers)];
+    conn::Inserted inserted{conn::InsertStatus::ReverseTaken, {}};
+    if (!nat::must_translate(true, forward.source, opening.backend->address)) {
+        const FlowKey reverse = reverse_key(forward, opening);
+        const packet::TranslationDeltas deltas =
+            packet::translation_deltas(forward, {reverse.destination, reverse.source, reverse.destination_port, reverse.source_port});
+        const conn::Connection entry{.forward = forward,
+                                     .reverse = reverse,
+                                     .last_seen = ctx.now_coarse,
+                                     .opened_at = ctx.now_coarse,
+                                     .service = opening.service->id,
+                                     .backend = opening.backend->id,
+                                     .l4_delta = deltas.l4,
+                                     .ip_delta = deltas.ip,
+                                     .state = static_cast<uint8_t>(conn::TcpState::PickedUp),
+                                     .source_kept = true};
+        inserted = insert(ctx, entry, burst.hash[i], ctx.connections.hash(reverse));
+    }
+    const bool is_open = inserted.status == conn::InsertStatus::Inserted;
+    settle_pin(ctx, opening, pin, is_open);
+    if (!is_open) {
+        return inserted.status == conn::InsertStatus::ReverseTaken
+                   ? reject(ctx, burst, i, admission.frontend)
+                   : drop_counted(ctx, burst, i, admission.frontend, DropReason::ConnectionTableFull);
+    }
+    burst.found[i] = {inserted.index, conn::Direction::Forward};
+    ctx.by_backend.add(inserted.index, opening.backend->id);
+    ctx.counters.backends[opening.backend->id.value].open.add(1);
+    count_opened(ctx, burst, opening);
+    send_one(ctx, burst, i);
+}
+
+// Packet i opens no flow.
+PENSTOCK_NOINLINE void settle_unopened(WorkerContext& ctx, Burst& burst, uint32_t i, const Admission& admission) noexcept {
+    switch (admission.kind) {
+        case Admission::Kind::Open:
+            break;
+        case Admission::Kind::Punt:
+            burst.arrival[i].note.from_host ? burst.relay(i) : void(burst.verdict[i] = Verdict::Punt);
+            break;
+        case Admission::Kind::Reject:
+            reject(ctx, burst, i, admission.frontend);
+            break;
+        case Admission::Kind::Drop:
+            admission.reason == DropReason::TtlExpired ? tell_expired(ctx, burst, i)
+                                                       : drop_counted(ctx, burst, i, admission.frontend, admission.reason);
+            break;
+        case Admission::Kind::PickUp:
+            pick_up(ctx, burst, i, admission);
+            break;
+    }
+}
+
 // Settles a packet that may open no flow; otherwise fills `opening` with the chosen backend. True: go on.
 bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend, Opening& opening,
             lb::AffinityTable::Pin& pin) noexcept {
     const bool from_host = burst.arrival[i].note.from_host;
     const Admission admission = admit(*ctx.snapshot, frontend, burst.parsed[i], from_host ? Sender::Host : Sender::Outside);
-    switch (admission.kind) {
-        case Admission::Kind::Open:
-            break;
-        case Admission::Kind::Punt:
-            from_host ? burst.relay(i) : void(burst.verdict[i] = Verdict::Punt);
-            return false;
-        case Admission::Kind::Reject:
-            reject(ctx, burst, i, admission.frontend);
-            return false;
-        case Admission::Kind::Drop:
-            if (admission.reason == DropReason::TtlExpired) {
-                tell_expired(ctx, burst, i);
-                return false;
-            }
-            drop_counted(ctx, burst, i, admission.frontend, admission.reason);
-            return false;
+    if (admission.kind != Admission::Kind::Open) {
+        settle_unopened(ctx, burst, i, admission);
+        return false;
     }
     const FlowKey& forward = burst.parsed[i].key;
     opening.packet = static_cast<uint8_t>(i);

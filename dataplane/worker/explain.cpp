@@ -136,7 +136,7 @@ class Teller {
                 return drop(admission.reason);
             case pipeline::Admission::Kind::Reject:
                 step("admit", admission.frontend == nullptr ? "rejected: closed ports of Services' addresses are told so (vip-closed-port)"
-                              : admission.set == nullptr    ? "rejected with RST: TCP in mid-stream without a connection"
+                              : admission.set == nullptr    ? mid_stream_text()
                               : query_.key.protocol == Protocol::Tcp ? "rejected with RST: the Service has no usable endpoint"
                               : query_.key.protocol == Protocol::Sctp && snapshot_.packets.aborts_sctp
                                   ? "rejected with ABORT: the Service has no usable endpoint"
@@ -144,12 +144,23 @@ class Teller {
                                   ? "rejected with ICMP port unreachable: the Service has no usable endpoint"
                                   : "rejected with ICMPv6 port unreachable: the Service has no usable endpoint");
                 return decide("reject");
+            case pipeline::Admission::Kind::PickUp:
+                step("admit", "taken for the middle of a connection that another gateway has opened (--midstream-pickup)");
+                return choose(*frontend, *admission.set);
             case pipeline::Admission::Kind::Open:
                 break;
         }
         step("admit",
              frontend->filter == nullptr ? "any client may open a flow" : "loadBalancerSourceRanges of the Service list this client");
         choose(*frontend, *admission.set);
+    }
+
+    const char* mid_stream_text() const {
+        if (!snapshot_.packets.picks_up_midstream) {
+            return "rejected with RST: TCP in mid-stream without a connection";
+        }
+        return "rejected with RST: TCP in mid-stream without a connection; --midstream-pickup is for Services with endpoints that keep the "
+               "source and schedule by sh or mh";
     }
 
     void service_step(const lb::FrontendRow* frontend) {
@@ -190,6 +201,10 @@ class Teller {
         }
         FlowKey after{query_.key.source, backend.address, query_.key.source_port, backend.port, query_.key.protocol, {}};
         const bool keep = set.source == lb::SourceMode::Keep;
+        if (query_.tcp_not_syn && nat::must_translate(keep, query_.key.source, backend.address)) {
+            step("snat", "the backend is the client itself, whose address would have to be translated: rejected with RST");
+            return decide("reject");
+        }
         if (!nat::must_translate(keep, query_.key.source, backend.address)) {
             step("snat", "none: this backend set keeps the client's address and port");
             return leave(after);

@@ -584,6 +584,34 @@ TEST_P(Workers, ExplainWhatWouldHappenAndTakeNothing) {
     EXPECT_EQ(workers_->inspect().explain(query).verdict, "punt");
 }
 
+TEST_P(Workers, ExplainASegmentInMidStream_REJ005) {
+    worker::ExplainQuery query;
+    query.key = {kClient, kVip, 5000, 80, Protocol::Tcp, {}};
+    query.tcp_not_syn = true;
+    const struct {
+        bool picks_up;
+        lb::SchedulerKind scheduler;
+        const char* verdict;
+        const char* admitted;
+    } cases[] = {{false, lb::SchedulerKind::Maglev, "reject", "TCP in mid-stream without a connection"},
+                 {true, lb::SchedulerKind::RoundRobin, "reject", "--midstream-pickup is for Services"},
+                 {true, lb::SchedulerKind::Maglev, "transmit", "(--midstream-pickup)"}};
+    web_.source = lb::SourceMode::Keep;
+    for (const auto& c : cases) {
+        gateway_.set_packets({.picks_up_midstream = c.picks_up});
+        web_.scheduler = c.scheduler;
+        start(GetParam());
+        const worker::Explanation told = workers_->inspect().explain(query);
+        EXPECT_EQ(told.verdict, c.verdict);
+        const auto admit = std::ranges::find(told.steps, "admit", &worker::ExplainStep::stage);
+        ASSERT_NE(admit, told.steps.end());
+        EXPECT_NE(admit->finding.find(c.admitted), std::string::npos) << admit->finding;
+        EXPECT_EQ(told.leaves_as.has_value(), std::string(c.verdict) == "transmit");
+        EXPECT_EQ(workers_->inspect().worker({0}).connections, 0u);
+        workers_.reset();
+    }
+}
+
 TEST_P(Workers, ExplainThatTheHostGetsIt_EP007) {
     web_.backends = {kClusterAddress.bytes()[15]};
     start(GetParam());

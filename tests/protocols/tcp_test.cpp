@@ -490,6 +490,131 @@ TEST_P(Tcp, MidStreamSegmentsAreAnsweredByRstsUpToTheLimit_REJ003_REJ005) {
     EXPECT_EQ(limited.connections(), 0u);
 }
 
+// REJ-005, its exception: after the failure of the first gateway. The next one has other secrets, and has seen nothing. A hash chooses
+// alike on every gateway, and an endpoint that knows the client itself knows the connection.
+TEST_P(Tcp, MidStreamIsPickedUpWhereEveryGatewayChoosesAlike_REJ005) {
+    constexpr uint32_t kClients = 10;
+    web.backends = {11, 12, 13, 14, 15};
+    const auto queue = [&] { return WorkerId{static_cast<uint8_t>(prng.below(workers))}; };
+    for (const lb::SchedulerKind scheduler : lb::kSchedulerKinds) {
+        const std::string name(lb::to_string(scheduler));
+        web.scheduler = scheduler;
+        const bool is_hash = scheduler == lb::SchedulerKind::SourceHash || scheduler == lb::SchedulerKind::Maglev;
+        VirtualGateway first(VirtualGateway::Options{.workers = workers});
+        first.publish({web});
+        for (const bool is_asked_for : {false, true}) {
+            VirtualGateway next(VirtualGateway::Options{.workers = workers, .secrets_from = 7});
+            next.set_packets({.picks_up_midstream = is_asked_for});
+            next.publish({web});
+            const bool is_picked_up = is_asked_for && is_hash && !translated;
+            for (uint16_t n = 0; n < kClients; ++n) {
+                const auto client_port = static_cast<uint16_t>(40'000 + n);
+                const Outcome syn = first.send(ends.from_client().tcp(client_port, 80, "S").build(), kUp, queue());
+                const Outcome data = next.send(ends.from_client().tcp(client_port, 80, "PA").payload("GET /").build(), kUp, queue());
+                ASSERT_EQ(data.verdict, Verdict::Transmit) << name;
+                if (!is_picked_up) {
+                    EXPECT_EQ(data.egress, kUp) << name << ": a RST";
+                    continue;
+                }
+                packet::Parsed opened, picked_up;
+                ASSERT_TRUE(packet::parse(syn.frame, opened).has_value() && packet::parse(data.frame, picked_up).has_value());
+                EXPECT_EQ(picked_up.key, opened.key) << name;
+                const uint8_t host = picked_up.key.destination.bytes()[15];
+                EXPECT_TRUE(
+                    same_frame(data.frame, ends.to_backend_from_client(host).tcp(client_port, 9376, "PA").payload("GET /").build()));
+                const auto answer = ends.from_backend_to_client(host).tcp(9376, client_port, "PA").payload("200 OK").build();
+                EXPECT_TRUE(same_frame(next.send(answer, kCluster, queue()).frame,
+                                       ends.to_client().tcp(80, client_port, "PA").payload("200 OK").build()));
+            }
+            EXPECT_EQ(next.count(Counter::Rejected), is_picked_up ? 0u : kClients) << name;
+            next.advance_seconds(3'600);
+            next.age();
+            EXPECT_EQ(next.connections(), is_picked_up ? kClients : 0u) << name << ": established";
+        }
+    }
+}
+
+// What may be picked up is an ACK, of a client who may open flows, for a Service that has an endpoint. It is half open until that endpoint
+// speaks, and what the endpoint does not know it resets.
+TEST_P(Tcp, OnlyASegmentInTheMiddleIsPickedUp_REJ005) {
+    web.scheduler = lb::SchedulerKind::Maglev;
+    gateway.set_packets({.picks_up_midstream = true});
+    gateway.publish({web});
+    const NicPortId onward = translated ? kUp : kCluster;  // picked up, or a RST
+    for (const char* flags : {"FA", "FPA", "SA"}) {
+        EXPECT_EQ(send(client(flags).build(), kUp).egress, kUp) << flags << ": a RST";
+    }
+    dropped(client("R"), kUp, DropReason::RejectNotAllowed);
+    dropped(client(""), kUp, DropReason::InvalidTcpFlags);
+    PacketBuilder last_hop = client("A");
+    family == IpFamily::V4 ? last_hop.ttl(1) : last_hop.hop_limit(1);
+    EXPECT_EQ(send(last_hop.build(), kUp).egress, kUp);
+    EXPECT_EQ(gateway.count(Counter::IcmpErrorsSent), translated ? 0u : 1u);
+
+    TestService guarded = web;
+    guarded.source_ranges = {{*Prefix::parse("192.0.2.0/24"), *Prefix::parse("2001:db8:99::/48")}};
+    gateway.publish({guarded});
+    dropped(client("A"), kUp, DropReason::SourceNotAllowed);
+    TestService empty = web;
+    empty.backends = {};
+    gateway.publish({empty});
+    EXPECT_EQ(send(client("A").build(), kUp).egress, kUp) << "a RST";
+    EXPECT_EQ(gateway.connections(), 0u);
+
+    gateway.publish({web});
+    EXPECT_EQ(send(client("A").build(), kUp).egress, onward);
+    EXPECT_EQ(send(client("PA").build(), kUp).egress, onward);
+    EXPECT_EQ(gateway.count(Counter::NewConnections), translated ? 0u : 1u);
+    if (!translated) {
+        EXPECT_EQ(state(), conn::TcpState::PickedUp);
+        EXPECT_EQ(open(), 1);
+        wait_s(70);
+        EXPECT_EQ(gateway.connections(), 0u) << "nobody has answered";
+        EXPECT_EQ(open(), 0);
+        EXPECT_EQ(send(client("A").build(), kUp).egress, onward);
+        EXPECT_EQ(send(ends.from_backend_to_client(11).tcp(9376, 40'000, "R").build(), kCluster).egress, kUp);
+        EXPECT_EQ(open(), 0) << "the endpoint does not know it";
+    }
+}
+
+// AFF-006: a client that has an endpoint here keeps it; another one gets what the hash of its address says, and keeps that.
+TEST_P(Tcp, APickedUpConnectionFollowsItsClientsAffinity_REJ005_AFF006) {
+    if (translated) {
+        return;
+    }
+    web.scheduler = lb::SchedulerKind::Maglev;
+    web.affinity_timeout_s = 100;
+    gateway.set_packets({.picks_up_midstream = true});
+    gateway.publish({web});
+    ASSERT_EQ(send(client("S").build(), kUp).verdict, Verdict::Transmit);
+    web.backends = {12, 13, 14, 15, 16, 11};
+    gateway.publish({web});
+    for (uint16_t n = 0; n < 10; ++n) {
+        const auto client_port = static_cast<uint16_t>(41'000 + n);
+        EXPECT_TRUE(same_frame(send(ends.from_client().tcp(client_port, 80, "A").build(), kUp).frame,
+                               ends.to_backend_from_client(11).tcp(client_port, 9376, "A").build()));
+    }
+    EXPECT_EQ(gateway.count(Counter::AffinityHits), 10u);
+}
+
+// One client socket on two frontends of one endpoint, and an endpoint that is its own client: what opens a flow there is translated, and
+// nothing in mid-stream can be.
+TEST_P(Tcp, WhatCouldNotKeepItsSourceIsNotPickedUp_REJ005) {
+    web.scheduler = lb::SchedulerKind::SourceHash;
+    TestService other = web;
+    other.name = "other";
+    other.frontends = {{ends.vip, 8080}};
+    gateway.set_packets({.picks_up_midstream = true});
+    gateway.publish({web, other});
+    EXPECT_EQ(send(client("A").build(), kUp).egress, translated ? kUp : kCluster);
+    EXPECT_EQ(send(ends.from_client().tcp(40'000, 8080, "A").build(), kUp).egress, kUp) << "a RST";
+    const auto own = ends.ip(Ends::from_cluster(11), backend_address(11, family), ends.vip, 64).tcp(5'000, 80, "A");
+    const Outcome answer = send(own.build(), kCluster);
+    EXPECT_TRUE(answer.verdict == Verdict::Transmit && answer.egress == kCluster) << "a RST";
+    EXPECT_EQ(gateway.connections(), translated ? 0u : 1u);
+    EXPECT_EQ(gateway.count(Counter::Rejected), translated ? 3u : 2u);
+}
+
 // An endpoint's late words about a flow that is over. Where clients are shown to endpoints, Linux would forward them as they are, and the
 // client would get an answer from an address that it has never asked.
 TEST_P(Tcp, AnEndpointsPacketsOfNoFlowNeverLeaveWithItsOwnAddress_NAT006) {

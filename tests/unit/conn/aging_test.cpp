@@ -80,6 +80,7 @@ TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
     } cases[] = {
         {"SYN sent", Protocol::Tcp, tcp(TcpState::SynSent), 60},
         {"SYN received", Protocol::Tcp, tcp(TcpState::SynReceived), 60},
+        {"picked up", Protocol::Tcp, tcp(TcpState::PickedUp), 60},
         {"established, backend unheard", Protocol::Tcp, tcp(TcpState::Unheard), 86'400},
         {"established", Protocol::Tcp, tcp(TcpState::Established), 86'400},
         {"client's FIN, backend unheard", Protocol::Tcp, tcp(TcpState::FinUnheard), 120},
@@ -149,6 +150,7 @@ TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
     } cases[] = {
         {"SYN sent", Protocol::Tcp, tcp(TcpState::SynSent), false, 60},
         {"SYN received", Protocol::Tcp, tcp(TcpState::SynReceived), false, 60},
+        {"picked up", Protocol::Tcp, tcp(TcpState::PickedUp), false, 60},
         {"established, backend unheard", Protocol::Tcp, tcp(TcpState::Unheard), true, 86'400},
         {"established", Protocol::Tcp, tcp(TcpState::Established), true, 86'400},
         {"client's FIN, backend unheard", Protocol::Tcp, tcp(TcpState::FinUnheard), false, 120},
@@ -213,6 +215,8 @@ TEST_F(AgingTest, TheOldestOneSidedConnectionIsTheVictim) {
     // Retransmitted SYNs do not save it.
     table.touch(oldest, kClock.at(at_second(100)));
     EXPECT_EQ(only_victim(64), oldest);
+    const ConnectionIndex picked_up = open(6, Protocol::Tcp, static_cast<uint8_t>(TcpState::PickedUp), at_second(10));
+    EXPECT_EQ(only_victim(64), picked_up);
 }
 
 TEST_F(AgingTest, EstablishedConnectionsAreNeverVictims) {

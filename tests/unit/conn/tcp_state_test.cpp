@@ -181,6 +181,13 @@ TEST(TcpState, FollowsConversations_NAT008) {
           {R, kSyn, Resetting, Invalid},
           {R, kRst, Resetting},
           {F, kSyn, Resetting, Reopen}}},
+        {"picked up, and the backend has it", PickedUp, {{F, kData, PickedUp}, {R, kAck, Established}, {F, kData, Established}}},
+        {"picked up, and the backend has it not", PickedUp, {{R, kRst, RstReverse, End}, {F, kRst, Closed}}},
+        {"picked up in the handshake", PickedUp, {{R, kSynAck, SynReceived}, {F, kAck, Unheard}, {R, kData, Established, Hear}}},
+        {"picked up at its end", PickedUp, {{F, kFin, FinUnheard}, {R, kAck, FinForward, Hear}, {R, kFin, TimeWait, End}}},
+        {"picked up when the backend ends it", PickedUp, {{R, kFin, FinReverse}, {F, kFin, TimeWait, End}}},
+        {"picked up, and a RST in the client's name", PickedUp, {{F, kRst, RstForward, End}, {F, kAck, Unheard, Revive}}},
+        {"picked up, and a SYN in the client's name: the backend challenges it", PickedUp, {{F, kSyn, PickedUp}, {R, kAck, Established}}},
         {"SYN+ACK from the client after the handshake", Established, {{F, kSynAck, Established, Invalid}}},
         {"the same before the backend has spoken", Unheard, {{F, kSynAck, Unheard, Invalid}, {R, kSyn, Unheard, Invalid}}},
     };
@@ -245,6 +252,7 @@ TEST(TcpState, ARstEndsWhatIsOpenOnceAndIsPassed_NAT006) {
     } cases[] = {
         {SynSent, SynSent, Closed},
         {SynReceived, RstForward, RstReverse},
+        {PickedUp, RstForward, RstReverse},
         {Unheard, RstForward, RstReverse},
         {Established, RstForward, RstReverse},
         {FinUnheard, RstForward, RstReverse},

@@ -84,6 +84,9 @@ TEST(Options, WhatHappensToPacketsIsRead_REJ004) {
     EXPECT_FALSE(parse({})->packets.aborts_sctp);
     EXPECT_FALSE(parse({"--sctp-reject", "icmp"})->packets.aborts_sctp);
     EXPECT_TRUE(parse({"--sctp-reject", "abort"})->packets.aborts_sctp);
+    EXPECT_FALSE(parse({})->packets.picks_up_midstream);
+    EXPECT_FALSE(parse({"--midstream-pickup", "false"})->packets.picks_up_midstream);
+    EXPECT_TRUE(parse({"--midstream-pickup", "true"})->packets.picks_up_midstream);
 }
 
 TEST(Options, EveryOptionIsRead) {
@@ -224,6 +227,7 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--vip-isolate", "yes"}, "--vip-isolate: \"yes\" is neither on nor off"},
         {{"--vip-icmp-echo", "off"}, "--vip-icmp-echo: \"off\" is neither reply nor drop"},
         {{"--sctp-reject", "rst"}, "--sctp-reject: \"rst\" is neither icmp nor abort"},
+        {{"--midstream-pickup", "on"}, "--midstream-pickup: \"on\" is neither true nor false"},
         {{"--vip-mark", "on", "--flow-rules", "0"}, "--vip-mark: means nothing with --flow-rules 0"},
         {{"--mode", "cluster"}, "--mode: \"cluster\" is neither node nor external"},
         {{"--mode", "node"}, "--node-name: is needed with --mode node"},
@@ -326,7 +330,8 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--snat-ports",     "--log-format",       "--log-level",      "--config",      "--version",
                                "--burst",          "--affinity-entries", "--healthz",        "--sync-limit",  "--vip-presence",
                                "--withdraw-empty", "--blocklist",        "--flow-rules",     "--vip-isolate", "--vip-mark",
-                               "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "--ip-options",  "Examples"}) {
+                               "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "--ip-options",  "--midstream-pickup",
+                               "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());
