@@ -1,9 +1,10 @@
-// The last step of a packet that leaves: route, neighbour, Ethernet header. A packet whose next hop is unknown is held while Linux is
-// asked, and one to an address of the gateway host itself is delivered to Linux.
+// The last step of a packet that leaves: route, neighbour, Ethernet header, and where the frame ends. A packet whose next hop is unknown is
+// held while Linux is asked, and one to an address of the gateway host itself is delivered to Linux.
 #pragma once
 
 #include <type_traits>
 
+#include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/burst.hpp"
 #include "dataplane/pipeline/context.hpp"
 
@@ -23,6 +24,9 @@ PENSTOCK_NOINLINE void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, 
 template <typename Destination>
 PENSTOCK_ALWAYS_INLINE void forward_one(WorkerContext& ctx, Burst& burst, uint32_t i, const Destination& destination,
                                         uint16_t ip_bytes) noexcept {
+    // What came behind the IP packet ends here: padding, which may show what another packet left in its sender's buffer (CVE-2003-0001), or
+    // what somebody would carry past a filter that reads IP. The NIC pads a frame that is too short now, as it does the gateway's own.
+    burst.length[i] = static_cast<uint16_t>(sizeof(packet::EthernetHeader) + ip_bytes);
     const route::Hop* hop = ctx.snapshot->routes->hop(destination);
     if (hop == nullptr) [[unlikely]] {
         if constexpr (std::is_same_v<Destination, Be32>) {
@@ -31,7 +35,6 @@ PENSTOCK_ALWAYS_INLINE void forward_one(WorkerContext& ctx, Burst& burst, uint32
             return deliver_to_host(ctx, burst, i, destination);
         }
     }
-    // Ethernet padding behind a short IP packet stays as it came; what counts against the MTU is the IP packet.
     if (ip_bytes > hop->mtu) [[unlikely]] {
         if constexpr (std::is_same_v<Destination, Be32>) {
             return exceed_mtu(ctx, burst, i, *hop, IpAddr::v4(destination));

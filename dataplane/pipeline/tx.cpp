@@ -166,7 +166,7 @@ PENSTOCK_NOINLINE void send_in_fragments(WorkerContext& ctx, WorkerIo& io, const
 void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
     for (uint32_t i = 0; i < burst.count; ++i) {
         rte_mbuf* mbuf = burst.handle[i];
-        if (burst.length[i] != mbuf->data_len) {  // an answer was made in place, or padding was cut
+        if (burst.length[i] != mbuf->data_len) {  // an answer was made in place, or a tag or trailer was cut
             mbuf->data_len = burst.length[i];
             mbuf->pkt_len = burst.length[i];
         }

@@ -14,6 +14,7 @@
 #include "dataplane/packet/wire.hpp"
 
 #include "tests/protocols/ends.hpp"
+#include "tests/support/fragment_cutter.hpp"
 #include "tests/support/frame_diff.hpp"
 #include "tests/support/vlan_tags.hpp"
 
@@ -360,15 +361,40 @@ TEST_P(Headers, WhatHasNoHopLeftNeverReachesAnEndpoint_ICMP006) {
     }
 }
 
-// What stands behind the IP packet is Ethernet's padding, or somebody's attempt: it is no data.
-TEST_P(Headers, PaddingStaysOutsideOfThePacket) {
+// What stands behind the IP packet is Ethernet's padding, or somebody's attempt: it is no data, and ends here.
+TEST_P(Headers, WhatComesBehindThePacketStaysHere) {
     const uint16_t port = open();
-    for (const size_t length : {size_t{80}, size_t{100}, size_t{1'514}}) {
+    const auto with_trailer = [](const PacketBuilder& packet, size_t bytes) {
+        Bytes frame = packet.build();
+        frame.insert(frame.end(), bytes, 0xaa);
+        return frame;
+    };
+    const auto expect = [&](const Outcome& outcome, const PacketBuilder& packet) {
+        ASSERT_EQ(outcome.verdict, Verdict::Transmit) << text_of(outcome.reason).counter;
+        EXPECT_TRUE(same_frame(outcome.frame, packet.build()));
+    };
+    const auto bytes = [](size_t count) { return Bytes(count, 'x'); };
+    for (const size_t trailer : {size_t{1}, size_t{6}, size_t{20}, size_t{1'400}}) {
         for (uint8_t queue = 0; queue < workers; ++queue) {
-            const Outcome outcome = gateway.send(syn().pad_to(length).build(), kUp, {queue});
-            ASSERT_EQ(outcome.verdict, Verdict::Transmit);
-            EXPECT_TRUE(same_frame(outcome.frame, ends.to_backend(11).tcp(port, 9376, "S").pad_to(length).build()));
+            expect(gateway.send(with_trailer(syn(), trailer), kUp, {queue}), ends.to_backend(11).tcp(port, 9376, "S"));
+            expect(gateway.send(with_trailer(ends.from_backend(11).tcp(9376, port, "SA"), trailer), kCluster, {queue}),
+                   ends.to_client().tcp(80, 40'000, "SA"));
+            expect(gateway.send(tagged(with_trailer(syn(), trailer), {kPriority}), kUp, {queue}), ends.to_backend(11).tcp(port, 9376, "S"));
         }
+    }
+    // The first packet of a flow, an association's, a fragment and one that follows it.
+    const Outcome first = gateway.send(with_trailer(ends.from_client().udp(5'000, kDnsPort).payload("query"), 9));
+    const L4Port dns_port = key_of(first).source_port;
+    expect(first, ends.to_backend(11).udp(dns_port, 5353).payload("query"));
+    const auto datagram = ends.from_client().udp(5'000, kDnsPort).payload(bytes(92)).build();  // with its header 100 bytes
+    const auto as_sent = ends.to_backend(11).udp(dns_port, 5353).payload(bytes(92)).build();
+    std::vector<Bytes> in = test::cut(datagram, 7, 48);
+    const std::vector<Bytes> out = test::cut(as_sent, 7, 48);
+    for (Bytes& fragment : in) {
+        fragment.insert(fragment.end(), 7, 0xaa);
+    }
+    for (size_t n = 0; n < in.size(); ++n) {
+        EXPECT_TRUE(same_frame(gateway.send(in[n]).frame, out[n])) << n;
     }
     const Outcome refusal = gateway.send(ends.from_client().tcp(40'000, kEmptyPort, "S").pad_to(1'514).build());
     ASSERT_EQ(refusal.verdict, Verdict::Transmit);

@@ -248,17 +248,18 @@ TEST_P(IcmpErrors, MayQuoteOptionsExtensionsAndFirstFragments_ICMP001_ICMP002) {
     }
 }
 
-// The error's own header may have options or extension headers, and padding behind it.
+// The error's own header may have options or extension headers; padding behind it ends here.
 TEST_P(IcmpErrors, MayComeWithOptionsAndPadding_ICMP001) {
     gateway.publish({served_by({11}, protocol, source)});
     const Opened flow = open();
     const Kind kind = unreachable(family);
-    const auto shaped = [&](PacketBuilder packet, const PacketBuilder& quoted) {
+    const auto shaped = [&](PacketBuilder packet, const PacketBuilder& quoted, size_t frame_bytes) {
         family == IpFamily::V4 ? packet.options({1, 1, 1, 1}) : packet.destination_options(1);
-        return packet.icmp(kind.type, kind.code).payload(quote(quoted, family == IpFamily::V4 ? 28 : 48)).pad_to(150).build();
+        return packet.icmp(kind.type, kind.code).payload(quote(quoted, family == IpFamily::V4 ? 28 : 48)).pad_to(frame_bytes).build();
     };
-    expect(gateway.send(shaped(ip(from_backend(11), flow.inside.destination, flow.inside.source), flow.request()), kCluster, any_worker()),
-           kUp, shaped(ip(kToClient, flow.outside.destination, flow.outside.source, 63), flow.request_as_sent()));
+    expect(gateway.send(shaped(ip(from_backend(11), flow.inside.destination, flow.inside.source), flow.request(), 150), kCluster,
+                        any_worker()),
+           kUp, shaped(ip(kToClient, flow.outside.destination, flow.outside.source, 63), flow.request_as_sent(), 0));
 }
 
 // A flow of before the change lives by the rule of before; its errors find it all the same.
