@@ -104,16 +104,4 @@ const uint64_t* ServiceTable::node_port_bits(Protocol protocol) const noexcept {
     return bits == nullptr ? kNone.data() : bits->data();
 }
 
-size_t ServiceTable::protocol_index(Protocol protocol) noexcept {
-    switch (protocol) {
-        case Protocol::Tcp:
-            return 0;
-        case Protocol::Udp:
-            return 1;
-        case Protocol::Sctp:
-            return 2;
-    }
-    return 0;
-}
-
 }  // namespace penstock::lb

@@ -95,12 +95,14 @@ class ServiceTable {
     }
     // The same for all numbers at once: bit p % 64 of word p / 64 is port p; 1,024 words, never null, valid as long as the table.
     [[nodiscard]] const uint64_t* node_port_bits(Protocol protocol) const noexcept;
+    // True where a frontend of this tuple exists; a question that a packet's source hardly ever answers with yes. Most ports have never
+    // been a frontend's since this process started, and tell so by one bit.
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool is_frontend(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
+        return has_bit(frontend_ports_, port, protocol) && find(address, port, protocol) != nullptr;
+    }
     // True where some Service has an endpoint with this port, whatever its address, or had one since this process started: only then can a
     // packet from that port be an endpoint's.
-    [[nodiscard]] bool is_endpoint_port(L4Port port, Protocol protocol) const noexcept {
-        const PortBits* bits = endpoint_ports_[protocol_index(protocol)].get();
-        return bits != nullptr && (((*bits)[port / 64] >> (port % 64)) & 1) != 0;
-    }
+    [[nodiscard]] bool is_endpoint_port(L4Port port, Protocol protocol) const noexcept { return has_bit(endpoint_ports_, port, protocol); }
     // How flows to this destination were and are placed; any() is false where it never was a frontend.
     [[nodiscard]] PlacementModes placement_modes(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
         return placement_modes(address, port, protocol, hash(address, port, protocol));
@@ -159,7 +161,14 @@ class ServiceTable {
         }
     };
     using PortBits = std::array<uint64_t, 65'536 / 64>;
-    static size_t protocol_index(Protocol protocol) noexcept;
+    using PortBitsByProtocol = std::array<std::shared_ptr<const PortBits>, 3>;  // TCP, UDP, SCTP; null: no port has its bit set
+    static constexpr size_t protocol_index(Protocol protocol) noexcept {
+        return protocol == Protocol::Tcp ? 0 : protocol == Protocol::Udp ? 1 : 2;
+    }
+    static PENSTOCK_ALWAYS_INLINE bool has_bit(const PortBitsByProtocol& ports, L4Port port, Protocol protocol) noexcept {
+        const PortBits* bits = ports[protocol_index(protocol)].get();
+        return bits != nullptr && (((*bits)[port / 64] >> (port % 64)) & 1) != 0;
+    }
 
     KeyedMix mix_;
     SharedHash<FrontendRow, HashOf>::View rows_;
@@ -167,8 +176,9 @@ class ServiceTable {
     SharedHash<KeptBackend, HashOf>::View kept_backends_;
     SharedHash<RetiredFrontend, HashOf>::View retired_;
     SharedHash<FlowAddress, HashOf>::View flow_addresses_;
-    std::array<std::shared_ptr<const PortBits>, 3> node_ports_;      // TCP, UDP, SCTP; null where none is declared
-    std::array<std::shared_ptr<const PortBits>, 3> endpoint_ports_;  // the same of endpoints
+    PortBitsByProtocol node_ports_;
+    PortBitsByProtocol frontend_ports_;  // of all classes, those that are gone included
+    PortBitsByProtocol endpoint_ports_;  // likewise
 };
 
 }  // namespace penstock::lb

@@ -100,6 +100,7 @@ void ServiceTableBuilder::put(const Frontend& frontend) {
                     .modes = {modes_of(frontend, frontend.set), modes_of(frontend, inside_set)},
                     .owner = owner_of(frontend)};
     count_in(row, frontend.filter);
+    set_bit(frontend_ports_, frontend.port, frontend.protocol, true);
     const auto with_what_was = [&](const PlacementModes& before) {
         add_what_was(row.modes, before);
         add_what_was(row.modes.inside, before.inside);
@@ -219,16 +220,19 @@ void ServiceTableBuilder::renew_vips() {
     }
 }
 
-void ServiceTableBuilder::set_node_port(L4Port port, Protocol protocol, bool is_declared) {
-    auto& bits = node_ports_[ServiceTable::protocol_index(protocol)];
-    const uint64_t mask = uint64_t{1} << (port % 64);
-    const bool was_declared = bits != nullptr && ((*bits)[port / 64] & mask) != 0;
-    if (was_declared == is_declared) {
+// In a copy, where it differs: tables share what does not change.
+void ServiceTableBuilder::set_bit(ServiceTable::PortBitsByProtocol& ports, L4Port port, Protocol protocol, bool is_set) {
+    if (ServiceTable::has_bit(ports, port, protocol) == is_set) {
         return;
     }
+    auto& bits = ports[ServiceTable::protocol_index(protocol)];
     auto next = bits == nullptr ? std::make_shared<ServiceTable::PortBits>() : std::make_shared<ServiceTable::PortBits>(*bits);
-    (*next)[port / 64] ^= mask;
+    (*next)[port / 64] ^= uint64_t{1} << (port % 64);
     bits = std::move(next);
+}
+
+void ServiceTableBuilder::set_node_port(L4Port port, Protocol protocol, bool is_declared) {
+    set_bit(node_ports_, port, protocol, is_declared);
 }
 
 void ServiceTableBuilder::note_endpoint_ports(const Service& service) {
@@ -279,6 +283,7 @@ void ServiceTableBuilder::remove_backends(const Service& service) {
 }
 
 void ServiceTableBuilder::remember(const ServiceTable& previous) {
+    frontend_ports_ = previous.frontend_ports_;
     endpoint_ports_ = previous.endpoint_ports_;
     const auto take_over = [&](const auto& row) {
         retire(row.address, row.port, row.protocol, row.modes);
@@ -337,6 +342,7 @@ std::shared_ptr<const ServiceTable> ServiceTableBuilder::table() {
     next->retired_ = retired_.view();
     next->flow_addresses_ = flow_addresses_.view();
     next->node_ports_ = node_ports_;
+    next->frontend_ports_ = frontend_ports_;
     next->endpoint_ports_ = endpoint_ports_;
     return next;
 }

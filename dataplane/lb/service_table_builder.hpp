@@ -71,6 +71,7 @@ class ServiceTableBuilder {
     void count_out(const FrontendRow& row);
     void renew_vips();
     void retire(const IpAddr& address, L4Port port, Protocol protocol, PlacementModes modes);
+    static void set_bit(ServiceTable::PortBitsByProtocol& ports, L4Port port, Protocol protocol, bool is_set);
     void note_endpoint_ports(const Service& service);
     // One more row, or one less, has the address.
     void add_flow_address(const IpAddr& address);
@@ -87,8 +88,8 @@ class ServiceTableBuilder {
     SharedHash<KeptBackend, HashOf> kept_backends_;
     SharedHash<RetiredFrontend, HashOf> retired_;
     SharedHash<FlowAddress, HashOf> flow_addresses_;
-    std::array<std::shared_ptr<const ServiceTable::PortBits>, 3> node_ports_;
-    std::array<std::shared_ptr<const ServiceTable::PortBits>, 3> endpoint_ports_;  // only grow
+    ServiceTable::PortBitsByProtocol node_ports_;
+    ServiceTable::PortBitsByProtocol frontend_ports_, endpoint_ports_;  // only grow
 
     uint64_t departures_ = 0;
     size_t kept_gone_ = 0;  // rows of kept_backends_ that are remembered only

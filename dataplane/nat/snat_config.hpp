@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "dataplane/base/address_filter.hpp"
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
@@ -49,6 +50,7 @@ class SnatAddresses {
         const SnatAddress* same = find(address.address);
         reply_egress_.push_back(same == nullptr ? address.egress : same->egress);
         list_.push_back(address);
+        may_be_listed_.add(address.address);
         for (uint8_t egress = 0; egress <= limits::kNicPortsMax; ++egress) {
             if (!address.egress.is_set() || address.egress.value == egress) {
                 fitting_[is_v6(address.address)][egress] |= self;
@@ -69,6 +71,10 @@ class SnatAddresses {
             }
         }
         return nullptr;
+    }
+    // Whether there is one, for addresses that hardly ever are: asked of each new flow's source.
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool contains(const IpAddr& address) const noexcept {
+        return may_be_listed_.may_hold(address) && find(address) != nullptr;
     }
     // The egress whose RSS says who owns a reply to number `number`: that of the first with the same address, which is all a reply shows.
     [[nodiscard]] NicPortId reply_egress(size_t number) const noexcept { return reply_egress_[number]; }
@@ -94,6 +100,7 @@ class SnatAddresses {
 
     std::vector<SnatAddress> list_;
     std::vector<NicPortId> reply_egress_;
+    AddressFilter may_be_listed_;
     std::array<std::array<SnatAddressSet, limits::kNicPortsMax + 1>, 2> fitting_{};
 };
 

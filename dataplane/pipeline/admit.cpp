@@ -7,10 +7,13 @@
 namespace penstock::pipeline {
 namespace {
 
-// Forged, whoever sent it. With its source kept such a flow's reply would look like one to a translated flow, and each forged port would
-// keep one from being a SNAT port towards that endpoint.
-bool is_own_source(const nat::SnatConfig& snat, const IpAddr& source) noexcept {
-    return std::ranges::find(snat.addresses, source, &nat::SnatAddress::address) != snat.addresses.end();
+// What the gateway itself says something from: the host's addresses and the broadcast addresses of its links, which are no host's to send
+// from (RFC 1122, 3.2.1.3), SNAT addresses, and frontends. From outside it is forged, or has come round a loop; two frontends of UDP would
+// answer each other for ever. Of a VIP it is only the ports that Services declare, because an external IP may be some host's own address
+// (XIP-003). A new flow's source hardly ever is any of that, so each question begins with one bit that says so.
+PENSTOCK_ALWAYS_INLINE bool is_gateways_own(const config::Snapshot& snapshot, const packet::FlowKey& key) noexcept {
+    return snapshot.routes->is_local_source(key.source) || snapshot.snat->addresses.contains(key.source) ||
+           snapshot.services->is_frontend(key.source, key.source_port, key.protocol);
 }
 
 // From the port of an endpoint that answers clients under their own addresses, now or lately, and of no flow: a late reply, a
@@ -59,11 +62,11 @@ const lb::BackendSet& set_for(const lb::FrontendRow& frontend, const config::Sna
 // hash, the same on every gateway. And where the source was translated, the endpoint knows the connection by a port of that gateway's, so
 // that nothing but a RST would come of it.
 bool may_be_picked_up(const config::Snapshot& snapshot, const lb::FrontendRow& frontend, const lb::BackendSet& set,
-                      const packet::Parsed& parsed, Sender sender) noexcept {
+                      Sender sender) noexcept {
     const lb::SchedulerKind scheduler = frontend.service->scheduler;
     return snapshot.packets.picks_up_midstream && sender == Sender::Outside &&
            (scheduler == lb::SchedulerKind::SourceHash || scheduler == lb::SchedulerKind::Maglev) && set.source == lb::SourceMode::Keep &&
-           !set.usable.empty() && !is_own_source(*snapshot.snat, parsed.key.source);
+           !set.usable.empty();
 }
 
 // A segment of class `flags`, not Syn, that belongs to no flow.
@@ -77,7 +80,7 @@ PENSTOCK_NOINLINE Admission mid_stream(const config::Snapshot& snapshot, const l
     }
     if (flags == conn::TcpFlagClass::Ack) {
         const lb::BackendSet& set = set_for(*frontend, snapshot, parsed.key.source, sender);
-        if (may_be_picked_up(snapshot, *frontend, set, parsed, sender)) {
+        if (may_be_picked_up(snapshot, *frontend, set, sender)) {
             return parsed.ttl <= 1 ? Admission{Admission::Kind::Drop, DropReason::TtlExpired, frontend, nullptr}
                                    : Admission{Admission::Kind::PickUp, {}, frontend, &set};
         }
@@ -92,8 +95,7 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
     if (sender == Sender::Host && (frontend == nullptr || !snapshot.routes->is_host_address(parsed.key.source))) {
         return {};
     }
-    // The broadcast addresses of the gateway's links are local too, and no host's to send from (RFC 1122, 3.2.1.3).
-    const auto is_gateways_own = [&] { return sender == Sender::Outside && snapshot.routes->is_local(parsed.key.source); };
+    const auto is_forged = [&] { return sender == Sender::Outside && is_gateways_own(snapshot, parsed.key); };
     const auto drop = [&](DropReason reason) { return Admission{Admission::Kind::Drop, reason, frontend, nullptr}; };
 
     if (frontend == nullptr) {
@@ -103,7 +105,7 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
             return {};
         }
         if (snapshot.services->is_vip(parsed.key.destination)) {
-            return is_gateways_own() ? drop(DropReason::MartianSource) : closed_port(snapshot, parsed);
+            return is_forged() ? drop(DropReason::MartianSource) : closed_port(snapshot, parsed);
         }
         return is_stray(snapshot, parsed) ? drop(DropReason::StrayReply) : Admission{};
     }
@@ -111,7 +113,7 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
         return drop(DropReason::SourceNotAllowed);
     }
     // Its answers would go to the host, who has asked nothing.
-    if (is_gateways_own()) {
+    if (is_forged()) {
         return drop(DropReason::MartianSource);
     }
     if (parsed.key.protocol == Protocol::Tcp) {
@@ -135,9 +137,6 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
     }
     if (parsed.ttl <= 1) {
         return drop(DropReason::TtlExpired);
-    }
-    if (sender == Sender::Outside && set.source == lb::SourceMode::Keep && is_own_source(*snapshot.snat, parsed.key.source)) {
-        return drop(DropReason::MartianSource);
     }
     return {Admission::Kind::Open, {}, frontend, &set};
 }

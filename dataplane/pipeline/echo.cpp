@@ -39,8 +39,9 @@ void serve_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (!snapshot.packets.answers_vip_echo) {
         return burst.drop(i, DropReason::VipEcho);
     }
-    if (!from_host && is_hosts_own) {
-        return burst.drop(i, DropReason::MartianSource);  // the answer would go to the host, who has asked nothing
+    // The answer would go to the host, who has asked nothing, or come back here.
+    if (!from_host && (is_hosts_own || snapshot.snat->addresses.contains(parsed.key.source))) {
+        return burst.drop(i, DropReason::MartianSource);
     }
     switch (snapshot.services->echo(parsed.key.destination, parsed.key.source)) {
         case lb::ServiceTable::Echo::Answer:

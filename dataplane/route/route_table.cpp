@@ -182,6 +182,7 @@ void RouteTable::add_local_addresses() {
         const auto repeated = std::ranges::unique(*list);
         list->erase(repeated.begin(), repeated.end());
     }
+    std::ranges::for_each(local_, [&](const IpAddr& address) { may_be_local_.add(address); });
 }
 
 uint32_t RouteTable::neighbour_index(NicPortId port, const IpAddr& address) const noexcept {
@@ -210,7 +211,7 @@ std::optional<NextHop> RouteTable::next_hop(const IpAddr& destination) const noe
 
 bool RouteTable::is_local(const IpAddr& address) const noexcept {
     static constexpr IpAddr kLimitedBroadcast = IpAddr::v4(255, 255, 255, 255);
-    // Each new flow's source is asked for, and almost none is so high: IPv4's groups begin at 224.0.0.0, IPv6's are ff00::/8.
+    // IPv4's groups begin at 224.0.0.0, IPv6's are ff00::/8.
     const bool may_be_group = address.is_v4() ? address.v4_wire().host() >= 0xe000'0000U : address.bytes()[0] == 0xff;
     if (may_be_group) [[unlikely]] {
         return address.is_multicast() || address == kLimitedBroadcast;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "dataplane/base/address_filter.hpp"
 #include "dataplane/base/bytes.hpp"
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/base/ids.hpp"
@@ -122,6 +123,10 @@ class RouteTable {
     // An address of the gateway host itself, on any twin (broadcast addresses of the twins' prefixes included).
     // 255.255.255.255 and multicast are everybody's, the gateway host's too.
     [[nodiscard]] bool is_local(const IpAddr& address) const noexcept;
+    // The same of a packet's source, which the parser has found to be no group's: asked for each new flow.
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool is_local_source(const IpAddr& source) const noexcept {
+        return may_be_local_.may_hold(source) && is_local(source);
+    }
     // The same without the addresses of groups: what the host may send from, and what may be sent to it alone.
     [[nodiscard]] bool is_host_address(const IpAddr& address) const noexcept;
     // A VIP that is on a twin so that Linux answers for it on the link: ARP, ND and echo. Otherwise it is not the host's own.
@@ -154,6 +159,7 @@ class RouteTable {
     PrefixMap4 v4_;
     PrefixMap6 v6_;
     std::vector<IpAddr> local_;         // sorted
+    AddressFilter may_be_local_;        // of the same
     std::vector<IpAddr> host_;          // those of them that are no broadcast addresses; sorted
     std::vector<IpAddr> present_vips_;  // sorted
 };

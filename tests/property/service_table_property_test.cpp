@@ -82,6 +82,7 @@ TEST(ServiceTableProperty, AgreesWithAMap_SVC008_NODEPORT004_NODEPORT005_XIP007)
             const Service* expected = exact.contains(tuple) ? exact.at(tuple) : node_port.contains(tuple) ? node_port.at(tuple) : nullptr;
             const FrontendRow* row = (*table)->find(address, port, protocol);
             ASSERT_EQ(row == nullptr ? nullptr : row->service, expected) << address.to_string() << " " << port;
+            ASSERT_EQ((*table)->is_frontend(address, port, protocol), expected != nullptr) << address.to_string() << " " << port;
             ASSERT_EQ((*table)->is_vip(address), vips.contains(address)) << address.to_string();
             ASSERT_EQ((*table)->is_node_port(port, protocol), node_port_numbers.contains({port, protocol})) << port;
             ASSERT_EQ((*table)->is_kept_backend(address, port, protocol), kept.contains(tuple)) << address.to_string() << " " << port;
@@ -212,6 +213,7 @@ TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN00
                 const auto& [address, port, protocol] = tuple;
                 const FrontendRow* found = table->find(address, port, protocol);
                 ASSERT_EQ(found == nullptr ? nullptr : found->service, row.service);
+                ASSERT_EQ(table->is_frontend(address, port, protocol), row.service != nullptr);
                 rows -= row.service == nullptr ? 0 : 1;
                 const PlacementModes modes = table->placement_modes(address, port, protocol);
                 ASSERT_EQ(modes.translate_seen, row.modes.translate_seen);

@@ -50,6 +50,9 @@ VirtualGateway::VirtualGateway(const Options& options)
     for (const auto& [address, port] : own_addresses()) {
         snat->addresses.push_back({address, options.snat_any_egress ? NicPortId() : port, options.snat_shared_with_host});
     }
+    for (const nat::SnatAddress& named : options.more_snat) {
+        snat->addresses.push_back(named);
+    }
     snat->ports = options.snat_ports;
     snapshot_.snat = snat;
     rebuild_routes();

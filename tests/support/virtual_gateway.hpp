@@ -93,6 +93,7 @@ class VirtualGateway {
         uint32_t affinity_entries = 4096;
         std::optional<nat::ReplyHash> up_hash = {}, cluster_hash = {};  // how the ports' RSS is foretold to choose workers
         bool snat_any_egress = false;                                   // SNAT addresses are not tied to their twins' ports
+        std::vector<nat::SnatAddress> more_snat = {};                   // that the host has not, behind its own
         std::optional<uint64_t> secrets_from = {};                      // hash keys by this number instead of the run's seed (prng.hpp)
     };
     VirtualGateway() : VirtualGateway(Options{}) {}

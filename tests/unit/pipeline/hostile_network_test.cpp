@@ -201,6 +201,65 @@ TEST(SpoofedOwnSource, IsNeverAnswered_ETP006) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
+// Two frontends that answered each other would do so for ever: DNS answers a datagram that it cannot read by one that nobody can.
+TEST(SpoofedOwnSource, IsNoFrontends_NAT003) {
+    for (const lb::SourceMode source : {lb::SourceMode::Translate, lb::SourceMode::Keep}) {
+        VirtualGateway gateway;
+        TestService dns = web();
+        dns.name = "dns";
+        dns.protocol = Protocol::Udp;
+        dns.frontends = {{kVip, 53}, {v6_on_link(9, 10), 53}};
+        dns.source = source;
+        TestService other = dns;
+        other.name = "other";
+        other.frontends = {{IpAddr::v4(80, 11, 12, 11), 54}, {v6_on_link(9, 11), 54}};
+        gateway.publish({web(), dns, other});
+        const auto forged = [&](const Outcome& outcome) {
+            EXPECT_EQ(outcome.verdict, Verdict::Drop);
+            EXPECT_EQ(text_of(outcome.reason).counter, "martian_source");
+        };
+        for (const auto& [port, link] : {std::pair{kUp, from_client()}, {kCluster, from_client().to_mac(kClusterMac.to_string())}}) {
+            forged(gateway.send(PacketBuilder(link).ipv4("80.11.12.11", "80.11.12.10").udp(54, 53).build(), port));
+            forged(gateway.send(PacketBuilder(link).ipv6(v6_on_link(9, 11).to_string(), v6_on_link(9, 10).to_string()).udp(54, 53).build(),
+                                port));
+            forged(gateway.send(PacketBuilder(link).ipv4("80.11.12.10", "80.11.12.11").tcp(80, 1, "S").build(), port));
+        }
+        EXPECT_EQ(gateway.connections(), 0u);
+        // An external IP may be a host's own address, which is a client from any other port (XIP-003). And an endpoint may be its own
+        // client.
+        EXPECT_EQ(gateway.send(from_client().ipv4("80.11.12.11", "80.11.12.10").udp(40'000, 53).build()).egress, kCluster);
+        const auto hairpin = eth().from_mac(backend_mac(11).to_string()).to_mac(kClusterMac.to_string());
+        EXPECT_EQ(gateway.send(PacketBuilder(hairpin).ipv4("10.80.2.11", "80.11.12.10").udp(9376, 53).build(), kCluster).egress, kCluster);
+        EXPECT_EQ(gateway.connections(), 2u);
+    }
+}
+
+// An address that the operator has named for source translation is nobody else's, though the host lacks it.
+TEST(SpoofedOwnSource, IsNoSnatAddress_NAT003_ICMP007) {
+    const IpAddr named = IpAddr::v4(192, 0, 2, 77), named6 = v6_on_link(7, 77);
+    VirtualGateway gateway(VirtualGateway::Options{.more_snat = {{named, {}, false}, {named6, {}, false}}});
+    TestService dns = web();
+    dns.name = "dns";
+    dns.protocol = Protocol::Udp;
+    dns.frontends = {{kVip, 53}, {v6_on_link(9, 10), 53}};
+    TestService kept = dns;
+    kept.name = "kept";
+    kept.frontends = {{kVip, 54}};
+    kept.source = lb::SourceMode::Keep;
+    gateway.publish({web(), dns, kept});
+    gateway.set_rejects_closed_vip_ports(true);
+    const auto from_named = [&] { return from_client().ipv4(named.to_string(), "80.11.12.10"); };
+    for (const auto& frame : {from_named().tcp(2'000, 80, "S").build(), from_named().udp(2'000, 53).build(),
+                              from_named().udp(2'000, 54).build(), from_named().udp(2'000, 99).build(), from_named().icmp(8, 0).build(),
+                              from_client().ipv6(named6.to_string(), v6_on_link(9, 10).to_string()).udp(2'000, 53).build()}) {
+        const Outcome outcome = gateway.send(frame);
+        EXPECT_EQ(outcome.verdict, Verdict::Drop);
+        EXPECT_EQ(text_of(outcome.reason).counter, "martian_source");
+    }
+    EXPECT_EQ(gateway.connections(), 0u);
+    EXPECT_EQ(gateway.send(segment("S").build()).verdict, Verdict::Transmit);
+}
+
 // Where one Service keeps the source and another translates it to the same endpoint, a forged SNAT address as the first one's client would
 // take the tuples that the second one's flows need: a thousand packets a minute against all its new clients.
 TEST(SpoofedOwnSource, TakesNoSnatPortsFromOthers_NAT003) {
