@@ -61,6 +61,8 @@ enum class Verdict : uint8_t {
     X(ResetLimited, "reset_limited", "a segment of a connection under reset was not answered: the rate limit of resets is reached")        \
     X(BadIcmp, "bad_icmp", "an ICMP message to a Service or a SNAT address that is cut off, or whose checksum is wrong")                   \
     X(IcmpUnknownFlow, "icmp_unknown_flow", "an ICMP error that quotes no flow of the gateway's")                                          \
+    X(IcmpSearchLimited, "icmp_search_limited",                                                                                            \
+      "an ICMP error whose flow was not looked for on all workers: the rate limit of such searches is reached")                            \
     X(VipEcho, "vip_echo", "an echo request to a Service's address, where --vip-icmp-echo is drop")                                        \
     X(SctpNoAssociation, "sctp_no_association", "an SCTP packet to a Service that belongs to no association and begins none")              \
     X(SctpWrongTag, "sctp_wrong_tag", "an SCTP packet whose verification tag is not its association's")                                    \

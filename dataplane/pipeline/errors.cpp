@@ -158,7 +158,7 @@ std::optional<DropReason> refuses_search(WorkerContext& ctx, const Burst& burst,
         return DropReason::BadIcmp;
     }
     const uint64_t destination = ctx.owner.client_hash(burst.parsed[i].key.destination);
-    return ctx.error_searches.take(ctx.now, destination) ? std::nullopt : std::optional(DropReason::IcmpUnknownFlow);
+    return ctx.error_searches.take(ctx.now, destination) ? std::nullopt : std::optional(DropReason::IcmpSearchLimited);
 }
 
 }  // namespace
