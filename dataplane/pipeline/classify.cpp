@@ -48,6 +48,10 @@ void settle_from_host(Burst& burst, uint32_t i, bool is_parsed) noexcept {
 // A frame that is broken or not for us. Those of Linux carry the port's address, which its twin has too, and are for somebody else: what
 // tells them apart costs frames from the wire nothing.
 PENSTOCK_NOINLINE void refuse(Burst& burst, uint32_t i, DropReason reason, bool is_parsed) noexcept {
+    if (burst.arrival[i].note.has_waited()) {
+        burst.fragments.add(i);
+        return burst.drop(i, reason);
+    }
     if (burst.arrival[i].note.from_host) {
         return settle_from_host(burst, i, is_parsed);
     }
@@ -71,7 +75,7 @@ bool is_for_present_vip(const config::Snapshot& snapshot, const packet::Parsed& 
 bool hand_to_owner(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const HandoffNote& note = burst.arrival[i].note;
-    if (ctx.workers == 1 || note.handoffs > 0 || note.has_waited) {
+    if (ctx.workers == 1 || note.handoffs > 0) {
         return false;
     }
     // A fragment of IPv6 may name another protocol than the first one does; the receiver does not ask (RFC 8200, 4.5).
@@ -105,6 +109,12 @@ void read_untagged(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept 
 // No Service packet: what may be the host's own goes there. Fragments that may be of a flow are looked at by fragments.cpp; Linux joins its
 // own. Other ICMP and the rest are the host's too, unless only a Service has the address: then nobody may answer for it.
 PENSTOCK_NOINLINE void settle(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    // What has come back from its seat was for flows when it came, and goes on whatever the configuration says now: take_fragments() has to
+    // let go of its datagram.
+    if (burst.arrival[i].note.has_waited()) {
+        burst.fragments.add(i);
+        return has_refused_options(ctx, burst.parsed[i]) ? burst.drop(i, DropReason::IpOptions) : void();
+    }
     if (burst.arrival[i].note.from_host) {
         return settle_from_host(burst, i, true);
     }

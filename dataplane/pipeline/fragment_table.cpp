@@ -192,6 +192,7 @@ SeatIndex FragmentTable::wait(DatagramIndex index, TscTime now) noexcept {
         }
     }
     const uint16_t seat = std::exchange(free_seat_, seats_[free_seat_].next);
+    seats_[seat].datagram = index;
     seats_[seat].source = source;
     seats_[seat].next = kEnd;
     seats_[seat].handle = nullptr;

@@ -76,7 +76,6 @@ struct DatagramKey {
     constexpr bool operator==(const DatagramKey&) const = default;
 };
 
-using DatagramIndex = Id<struct DatagramTag, uint16_t>;
 using SeatIndex = Id<struct SeatTag, uint16_t>;
 
 class FragmentTable {
@@ -91,7 +90,7 @@ class FragmentTable {
     // FragmentsFull (no room, or in too many pieces).
     [[nodiscard]] std::expected<DatagramIndex, DropReason> take(const DatagramKey& key, const packet::FragmentPlace& place,
                                                                 TscTime now) noexcept;
-    // The datagram of a fragment that has just come back from its seat.
+    // The datagram with that key, or unset.
     [[nodiscard]] DatagramIndex find(const DatagramKey& key) const noexcept;
     // Whether the next take() with this key means a datagram that is there.
     [[nodiscard]] bool is_known(const DatagramKey& key, TscTime now) const noexcept;
@@ -107,11 +106,12 @@ class FragmentTable {
     void fill(SeatIndex seat, rte_mbuf* handle, NicPortId port, HandoffNote note) noexcept;
 
     [[nodiscard]] bool has_ready() const noexcept { return ready_first_ != kEnd; }
-    // Gives back one that is ready, oldest first, by `use(handle, port, note)`.
+    // Gives back one that is ready, oldest first, by `use(handle, port, note)`. It holds its datagram, note.waited_for, until served().
     template <typename Use>
     void take_ready(Use&& use) noexcept {
         const uint16_t at = std::exchange(ready_first_, seats_[ready_first_].next);
-        const Seat seat = seats_[at];
+        Seat seat = seats_[at];
+        seat.note.waited_for = seat.datagram;
         leave(at);
         use(seat.handle, seat.port, seat.note);
     }
@@ -170,6 +170,7 @@ class FragmentTable {
     struct Seat {
         rte_mbuf* handle;
         HandoffNote note;
+        DatagramIndex datagram;
         NicPortId port;
         uint8_t source;  // whose count it is in
         uint16_t next;   // of the datagram, of those that are ready, or of those that are free

@@ -108,10 +108,6 @@ void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     }
     const uint8_t protocol = parsed.family == IpFamily::V4 ? parsed.ip_protocol : uint8_t{0};
     const auto key = DatagramKey::of(parsed.key.source, parsed.key.destination, protocol, packet::datagram_id(frame, parsed), note);
-    if (note.has_waited) {
-        burst.datagram[i] = ctx.fragments.find(key);
-        return burst.datagram[i].is_set() ? void() : burst.drop(i, DropReason::Fragment);
-    }
     const auto place = packet::fragment_place(frame, parsed);
     if (!place) {
         return burst.drop(i, place.error());
@@ -208,9 +204,14 @@ bool follow_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
 void take_fragments(WorkerContext& ctx, Burst& burst) noexcept {
     for (uint32_t at = 0; at < burst.fragments.count; ++at) {
         const uint32_t i = burst.fragments.at[at];
-        burst.datagram[i] = {};
-        if (burst.under_way(i)) {
-            take_one(ctx, burst, i);
+        const HandoffNote& note = burst.arrival[i].note;
+        burst.datagram[i] = note.waited_for;
+        if (!note.has_waited()) {
+            if (burst.under_way(i)) {
+                take_one(ctx, burst, i);
+            }
+        } else if (!burst.under_way(i)) {
+            ctx.fragments.served(note.waited_for);  // dropped by what has changed meanwhile: options, the blocklist
         }
     }
 }

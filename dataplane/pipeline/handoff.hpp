@@ -16,13 +16,20 @@ namespace penstock::pipeline {
 }
 static_assert(handoffs_max(limits::kWorkersMax) <= 0xff, "HandoffNote counts in a byte");
 
+// A datagram of a worker's FragmentTable.
+using DatagramIndex = Id<struct DatagramTag, uint16_t>;
+
 struct HandoffNote {
     uint8_t tried = 0;     // candidates asked before, in turn (placement.hpp)
     uint8_t handoffs = 0;  // rings crossed
     WorkerId receiver{0};  // whose receive queue it came from
     bool ip_checksum_checked = false;
-    bool from_host = false;   // Linux sent it through the twin of arrival's port: what is no flow's goes on to the wire
-    bool has_waited = false;  // for the first fragment of its datagram, with this worker (fragment_table.hpp); stays behind in a handoff
+    bool from_host = false;  // Linux sent it through the twin of arrival's port: what is no flow's goes on to the wire
+    // The fragment has waited for the first one of this datagram, with this worker, and holds the datagram until it is served
+    // (fragment_table.hpp). Stays behind in a handoff.
+    DatagramIndex waited_for;
+
+    [[nodiscard]] constexpr bool has_waited() const noexcept { return waited_for.is_set(); }
 
     [[nodiscard]] constexpr uint32_t packed() const noexcept {
         return uint32_t{tried} | uint32_t{handoffs} << 8 | uint32_t{receiver.value} << 16 | uint32_t{ip_checksum_checked} << 24 |

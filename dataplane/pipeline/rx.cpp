@@ -74,10 +74,7 @@ uint32_t receive_from_host(WorkerContext& ctx, WorkerIo& io, NicPortId port, Bur
 
 void receive_ready_fragments(WorkerContext& ctx, Burst& burst) noexcept {
     while (ctx.fragments.has_ready() && burst.count < limits::kBurstMax) {
-        ctx.fragments.take_ready([&](rte_mbuf* mbuf, NicPortId port, HandoffNote note) {
-            note.has_waited = true;
-            add_packet(ctx, burst, mbuf, {port, note, 0});
-        });
+        ctx.fragments.take_ready([&](rte_mbuf* mbuf, NicPortId port, HandoffNote note) { add_packet(ctx, burst, mbuf, {port, note, 0}); });
     }
 }
 

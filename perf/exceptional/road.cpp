@@ -132,7 +132,6 @@ void Road::dispose() {
     while (context().fragments.has_ready() && released_.count < limits::kBurstMax) {
         context().fragments.take_ready([&](rte_mbuf* handle, NicPortId port, pipeline::HandoffNote note) {
             auto* const data = reinterpret_cast<uint8_t*>(handle);
-            note.has_waited = true;
             released_.add(handle, data, lengths_[static_cast<size_t>(data - buffers_.data()) / kBufferBytes], kBufferBytes, {port, note});
         });
     }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dataplane/packet/parse.hpp"
+#include "dataplane/packet/quoted.hpp"
 #include "dataplane/pipeline/fragment_table.hpp"
 
 #include "tests/protocols/one_endpoint.hpp"
@@ -624,6 +625,45 @@ TEST_P(Fragments, OfABlockedSourceAreDropped_NAT007) {
     }
     EXPECT_EQ(datagrams(), 0u);
     EXPECT_EQ(waiting(), 0u);
+}
+
+// What waits holds its datagram. It must let go of it even where the configuration that it comes back to drops it at once, or the datagram
+// keeps its place for ever.
+TEST_P(Fragments, ThatComeBackToAnotherConfigurationHoldNothing_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    for (const bool blocks : {true, false}) {
+        if (!blocks && family == IpFamily::V6) {
+            continue;  // no options
+        }
+        PacketBuilder datagram = ends.from_client();
+        if (!blocks) {
+            datagram.options({148, 4, 0, 0});
+        }
+        const Frame late = cut(datagram.udp(5000, 53).payload(payload_of(248)).build(), ++next_id, 64)[1];
+        const Outcome waits = gateway.send(late, kUp, any_queue());
+        ASSERT_EQ(waits.verdict, Verdict::Await) << text_of(waits.reason).counter;
+        packet::Parsed parsed;
+        ASSERT_TRUE(packet::parse(late, parsed).has_value());
+        const uint8_t protocol = family == IpFamily::V4 ? parsed.ip_protocol : uint8_t{0};
+        const auto key =
+            pipeline::DatagramKey::of(parsed.key.source, parsed.key.destination, protocol, packet::datagram_id(late, parsed), {});
+        pipeline::WorkerContext& worker = gateway.worker(waits.worker.value);
+        worker.fragments.decide(worker.fragments.find(key), {.kind = pipeline::DatagramFate::Kind::Host});
+        if (blocks) {
+            gateway.set_blocked_sources(
+                route::PrefixSet({*Prefix::parse(ends.client.to_string() + (family == IpFamily::V4 ? "/32" : "/128"))}));
+        } else {
+            gateway.set_packets({.passes_ip_options = false});
+        }
+        gateway.send(ends.ip(Ends::from_uplink(), backend_address(200, family), ends.vip, 64).udp(1, 53).build(), kUp, waits.worker);
+        const auto released = gateway.take_released();
+        ASSERT_EQ(released.size(), 1u);
+        expect_drop(released[0], blocks ? DropReason::SourceBlocked : DropReason::IpOptions);
+        EXPECT_EQ(waiting(), 0u);
+        EXPECT_FALSE(worker.fragments.is_known(key, worker.now + worker.rate.seconds(6))) << "it may leave when it is old";
+        gateway.set_blocked_sources({});
+        gateway.set_packets({});
+    }
 }
 
 // A full table gives one-sided connections up for new flows. What is noted of a datagram must not lead to whoever has their place then.

@@ -421,7 +421,6 @@ void VirtualGateway::run_ready_fragments(WorkerId worker, std::vector<Outcome>& 
     while (fragments.has_ready() && ready.size() < limits::kBurstMax) {
         fragments.take_ready([&](rte_mbuf* handle, NicPortId port, pipeline::HandoffNote note) {
             InFlight packet = std::move(waiting_.extract(reinterpret_cast<uintptr_t>(handle)).mapped());
-            note.has_waited = true;
             packet.arrival = {port, note, 0};
             ready.push_back(std::move(packet));
         });
