@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "dataplane/base/address_filter.hpp"
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/base/hash.hpp"
 #include "dataplane/lb/cluster_clients.hpp"
@@ -103,6 +104,9 @@ class ServiceTable {
     // True where some Service has an endpoint with this port, whatever its address, or had one since this process started: only then can a
     // packet from that port be an endpoint's.
     [[nodiscard]] bool is_endpoint_port(L4Port port, Protocol protocol) const noexcept { return has_bit(endpoint_ports_, port, protocol); }
+    // False where no Service has an endpoint with this address, or had one since this process started. Of others it may be true as well:
+    // among thousands of endpoints it nearly always is.
+    [[nodiscard]] bool may_be_endpoint(const IpAddr& address) const noexcept { return endpoint_addresses_.may_hold(address); }
     // How flows to this destination were and are placed; any() is false where it never was a frontend.
     [[nodiscard]] PlacementModes placement_modes(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
         return placement_modes(address, port, protocol, hash(address, port, protocol));
@@ -179,6 +183,7 @@ class ServiceTable {
     PortBitsByProtocol node_ports_;
     PortBitsByProtocol frontend_ports_;  // of all classes, those that are gone included
     PortBitsByProtocol endpoint_ports_;  // likewise
+    AddressFilter endpoint_addresses_;   // likewise
 };
 
 }  // namespace penstock::lb

@@ -235,11 +235,12 @@ void ServiceTableBuilder::set_node_port(L4Port port, Protocol protocol, bool is_
     set_bit(node_ports_, port, protocol, is_declared);
 }
 
-void ServiceTableBuilder::note_endpoint_ports(const Service& service) {
+void ServiceTableBuilder::note_endpoints(const Service& service) {
     auto& known = endpoint_ports_[ServiceTable::protocol_index(service.protocol)];
     std::shared_ptr<ServiceTable::PortBits> next;  // a copy where one is missing: tables share what does not change
     for (const BackendSet& set : service.sets) {
         for (const Backend& backend : set.usable) {
+            endpoint_addresses_.add(backend.address);
             const uint64_t mask = uint64_t{1} << (backend.port % 64);
             const ServiceTable::PortBits* bits = next != nullptr ? next.get() : known.get();
             if (bits != nullptr && ((*bits)[backend.port / 64] & mask) != 0) {
@@ -257,7 +258,7 @@ void ServiceTableBuilder::note_endpoint_ports(const Service& service) {
 }
 
 void ServiceTableBuilder::add_backends(const Service& service) {
-    note_endpoint_ports(service);
+    note_endpoints(service);
     for_each_kept(service, [&](const Backend& backend) {
         const uint64_t at = hash(backend.address, backend.port, service.protocol);
         if (KeptBackend* row = kept_backends_.find_to_edit(at, IsAt{backend.address, backend.port, service.protocol})) {
@@ -285,6 +286,7 @@ void ServiceTableBuilder::remove_backends(const Service& service) {
 void ServiceTableBuilder::remember(const ServiceTable& previous) {
     frontend_ports_ = previous.frontend_ports_;
     endpoint_ports_ = previous.endpoint_ports_;
+    endpoint_addresses_ = previous.endpoint_addresses_;
     const auto take_over = [&](const auto& row) {
         retire(row.address, row.port, row.protocol, row.modes);
         add_flow_address(row.address);
@@ -344,6 +346,7 @@ std::shared_ptr<const ServiceTable> ServiceTableBuilder::table() {
     next->node_ports_ = node_ports_;
     next->frontend_ports_ = frontend_ports_;
     next->endpoint_ports_ = endpoint_ports_;
+    next->endpoint_addresses_ = endpoint_addresses_;
     return next;
 }
 

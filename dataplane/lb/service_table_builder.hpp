@@ -28,9 +28,9 @@ class ServiceTableBuilder {
     void set_vip(const IpAddr& address, bool is_vip);
     void set_node_port(L4Port port, Protocol protocol, bool is_declared);
 
-    // The ports of a Service's endpoints, which stay known, and the endpoints of its sets with SourceMode::Keep: counted, because service
-    // ports may share endpoints. Of a service that changes, add the new version before the former one is removed: what stays then does not
-    // count as gone.
+    // The addresses and ports of a Service's endpoints, which stay known, and the endpoints of its sets with SourceMode::Keep: counted,
+    // because service ports may share endpoints. Of a service that changes, add the new version before the former one is removed: what
+    // stays then does not count as gone.
     void add_backends(const Service& service);
     void remove_backends(const Service& service);
 
@@ -72,7 +72,7 @@ class ServiceTableBuilder {
     void renew_vips();
     void retire(const IpAddr& address, L4Port port, Protocol protocol, PlacementModes modes);
     static void set_bit(ServiceTable::PortBitsByProtocol& ports, L4Port port, Protocol protocol, bool is_set);
-    void note_endpoint_ports(const Service& service);
+    void note_endpoints(const Service& service);
     // One more row, or one less, has the address.
     void add_flow_address(const IpAddr& address);
     void remove_flow_address(const IpAddr& address);
@@ -89,7 +89,9 @@ class ServiceTableBuilder {
     SharedHash<RetiredFrontend, HashOf> retired_;
     SharedHash<FlowAddress, HashOf> flow_addresses_;
     ServiceTable::PortBitsByProtocol node_ports_;
-    ServiceTable::PortBitsByProtocol frontend_ports_, endpoint_ports_;  // only grow
+    // These only grow.
+    ServiceTable::PortBitsByProtocol frontend_ports_, endpoint_ports_;
+    AddressFilter endpoint_addresses_;
 
     uint64_t departures_ = 0;
     size_t kept_gone_ = 0;  // rows of kept_backends_ that are remembered only

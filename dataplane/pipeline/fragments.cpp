@@ -40,10 +40,14 @@ void settle_untranslated(const WorkerContext& ctx, Burst& burst, uint32_t i) noe
     burst.verdict[i] = Verdict::Punt;
 }
 
-// A later fragment from the host whose first one is no flow's, or came when there was no room: Linux sends them in order, so none is to
-// come. An address that only Services have is nobody's on the wire.
+// A later fragment from the host whose first one is not known: Linux sends them in order, so none is to come. That one may have been a
+// flow's whose datagram a flood has driven out, or for which there was no room: then this one would show its client the address of an
+// endpoint. An address that only Services have is nobody's on the wire.
 void settle_unknown_from_host(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
-    if (ctx.snapshot->services->is_vip(burst.parsed[i].key.destination)) {
+    const packet::FlowKey& key = burst.parsed[i].key;
+    const lb::ServiceTable& services = *ctx.snapshot->services;
+    const bool may_be_answer = ctx.snapshot->routes->is_host_address(key.source) && services.may_be_endpoint(key.source);
+    if (may_be_answer || services.is_vip(key.destination)) {
         return burst.drop(i, DropReason::Fragment);
     }
     burst.relay(i);

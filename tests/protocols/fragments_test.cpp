@@ -599,6 +599,21 @@ TEST_P(Fragments, ToAndFromAnEndpointOnTheHost_NAT007_EP007) {
     EXPECT_EQ(datagrams(), 0u);
 }
 
+// Once a flood has driven their datagram out nobody can say whose they are.
+TEST_P(Fragments, OfAnEndpointOnTheHostNeverShowItsAddress_NAT007_NAT006_EP007) {
+    TestService service = service_on_both(Protocol::Udp, 53, 5353, source);
+    service.backends = {1};
+    gateway.publish({service});
+    const auto later_one_from = [&](const IpAddr& host) {
+        const Frame like = ends.ip(Ends::to_uplink(), host, ends.client, 64).udp(5353, 5000).payload(payload_of(248)).build();
+        return gateway.send_from_host(cut(like, ++next_id, 64)[2], kUp, any_queue());
+    };
+    expect_drop(later_one_from(family == IpFamily::V4 ? kClusterAddress : kClusterAddress6), DropReason::Fragment);
+    EXPECT_EQ(later_one_from(family == IpFamily::V4 ? kUpAddress : kUpAddress6).verdict, Verdict::Transmit) << "no endpoint's address";
+    EXPECT_EQ(later_one_from(backend_address(12, family)).verdict, Verdict::Transmit) << "what Linux forwards";
+    EXPECT_EQ(datagrams(), 0u);
+}
+
 TEST_P(Fragments, OfTheHostToAServiceAreTranslated_NAT007_ETP006) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const IpAddr host = family == IpFamily::V4 ? kUpAddress : kUpAddress6;
