@@ -9,6 +9,7 @@
 #include "dataplane/packet/parse.hpp"
 
 #include "tests/protocols/one_endpoint.hpp"
+#include "tests/support/fragment_cutter.hpp"
 #include "tests/support/frame_diff.hpp"
 
 namespace penstock::test {
@@ -142,6 +143,37 @@ TEST_P(PathMtu, WithoutDfAnIpv4PacketLeavesInFragments_ICMP004) {
     EXPECT_EQ(home.egress, kUp);
     EXPECT_EQ(home.fragments.size(), 2u);
     EXPECT_EQ(gateway.count(stats::Counter::IcmpErrorsSent), 0u);
+}
+
+// Of a datagram in fragments the first one may be told of, and no other (RFC 1122, 3.2.2; RFC 4443, 2.4).
+TEST_P(PathMtu, ADatagramInFragmentsIsToldByItsFirst_ICMP004_NAT007) {
+    serve(Protocol::Udp);
+    const auto pieces = [&](uint32_t id) {
+        auto frames = cut(ends.from_client().udp(5000, 80).payload(payload_for(ends, Protocol::Udp, 4000)).build(), id, 1448);
+        for (auto& frame : frames) {
+            if (ends.family == IpFamily::V4) {  // Linux sends such over a socket that discovers the path's MTU
+                frame[20] |= 0x40;
+                frame[24] = frame[25] = 0;
+                const uint16_t sum = reference_checksum(ByteView(frame).subspan(kEthernetBytes, 20));
+                frame[24] = static_cast<uint8_t>(sum >> 8);
+                frame[25] = static_cast<uint8_t>(sum);
+            }
+        }
+        return frames;
+    };
+    const auto passes = pieces(1), is_told = pieces(2);
+    EXPECT_EQ(gateway.send(passes[0]).egress, kCluster);
+    gateway.set_mtu(kCluster, kNarrow);
+    const Outcome later = gateway.send(passes[1]);
+    EXPECT_EQ(later.verdict, Verdict::Drop);
+    EXPECT_EQ(text_of(later.reason).counter, "packet_too_big");
+    const Outcome told = gateway.send(is_told[0]);
+    ASSERT_EQ(told.verdict, Verdict::Transmit) << text_of(told.reason).counter;
+    EXPECT_EQ(told.egress, kUp);
+    EXPECT_TRUE(same_frame(told.frame, error(Ends::to_uplink(), ends.vip, ends.client).payload(quote_of(is_told[0], ends.family)).build()));
+    const Outcome rest = gateway.send(is_told[1]);
+    EXPECT_EQ(rest.verdict, Verdict::Drop);
+    EXPECT_EQ(text_of(rest.reason).counter, "fragment");
 }
 
 TEST_P(PathMtu, AnswersAreFewAndNeverToGroups_ICMP004_REJ003) {
