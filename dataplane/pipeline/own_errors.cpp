@@ -1,7 +1,5 @@
 #include "dataplane/pipeline/own_errors.hpp"
 
-#include <algorithm>
-
 #include "dataplane/packet/icmp.hpp"
 #include "dataplane/packet/reject.hpp"
 #include "dataplane/packet/restore.hpp"
@@ -11,16 +9,10 @@
 namespace penstock::pipeline {
 namespace {
 
-// The last address of a subnet that a twin is on names all of its hosts (RFC 1812, 4.3.2.7). That of a distant subnet cannot be told.
-bool is_broadcast_here(const route::RouteTable& routes, const IpAddr& address) noexcept {
-    return address.is_v4() && std::ranges::any_of(routes.addresses(), [&](const route::LocalAddress& own) {
-               constexpr uint8_t kLongestWithBroadcast = 30;  // RFC 3021
-               if (!own.address.is_v4() || own.prefix_length > kLongestWithBroadcast) {
-                   return false;
-               }
-               const uint32_t host_bits = ~uint32_t{0} >> own.prefix_length;
-               return (own.address.v4_wire().host() | host_bits) == address.v4_wire().host();
-           });
+// The broadcast address of a link that a twin is on names all of its hosts (RFC 1812, 4.3.2.7 and 5.3.7). That of a distant subnet cannot
+// be told. `source` is no group's.
+bool is_broadcast_here(const route::RouteTable& routes, const IpAddr& source) noexcept {
+    return routes.is_local_source(source) && !routes.is_host_address(source);
 }
 
 // Whether an error may be sent about a packet at all (RFC 1122, 3.2.2; RFC 1812, 4.3.2.7; RFC 4443, 2.4 e). Sources that are groups,
@@ -49,8 +41,7 @@ IpAddr own_address_towards(const route::RouteTable& routes, const IpAddr& sender
 
 // Whether packets to this address end at the gateway, as far as their sender knows.
 bool is_gateways(const config::Snapshot& snapshot, const IpAddr& address) noexcept {
-    return snapshot.services->is_vip(address) || snapshot.routes->is_host_address(address) ||
-           std::ranges::find(snapshot.snat->addresses, address, &nat::SnatAddress::address) != snapshot.snat->addresses.end();
+    return snapshot.services->is_vip(address) || snapshot.routes->is_host_address(address) || snapshot.snat->addresses.contains(address);
 }
 
 // Where an error about packet i comes from. Linux takes no packet from the wire that has one of its own addresses for a source, so the
