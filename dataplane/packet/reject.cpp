@@ -21,9 +21,7 @@ bool has_valid_l4_checksum(ByteView frame, const Parsed& parsed) noexcept {
         if (udp.checksum.raw() == 0) {
             return true;  // none was sent (RFC 768); over IPv6 the parser has refused such a datagram
         }
-        if (udp.length.host() > l4_bytes) {
-            return false;  // a first fragment speaks of more than it holds
-        }
+        PENSTOCK_ASSERT(udp.length.host() <= l4_bytes);  // or the parser would have refused it
         l4_bytes = udp.length.host();
     }
     return ChecksumSum()

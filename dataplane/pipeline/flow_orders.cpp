@@ -174,7 +174,7 @@ void reset_both_sides(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     ctx.count()[Counter::ResetsSent].add((burst.verdict[i] == Verdict::Drop ? 0 : 1) + (is_sent ? 1 : 0));
 }
 
-void probe_again(WorkerContext& ctx, ConnectionIndex index) noexcept {
+void end_again(WorkerContext& ctx, ConnectionIndex index) noexcept {
     if (ctx.own_segments.room() >= 2 && ctx.flow_orders.probing.take(ctx.now)) {
         ctx.connections.at(index).is_sctp() ? abort_both_sides(ctx, index) : probe(ctx, index, kSecondProbe);
     }

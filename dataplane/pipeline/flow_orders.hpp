@@ -49,7 +49,7 @@ uint32_t work_off_flow_orders(WorkerContext& ctx) noexcept;
 void reset_both_sides(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
 // For the sweep, which meets a connection in state Resetting or Aborting some seconds after its order: probes or aborts it once more, in
-// case the first probe was lost, could not leave, or was taken for the duplicate of a real ACK.
-void probe_again(WorkerContext& ctx, ConnectionIndex index) noexcept;
+// case the first segment was lost, could not leave, or was taken for the duplicate of a real ACK.
+void end_again(WorkerContext& ctx, ConnectionIndex index) noexcept;
 
 }  // namespace penstock::pipeline

@@ -1,7 +1,7 @@
 // How many ICMP errors one worker may lead round all workers (errors.cpp). A tunnel that is suddenly narrower makes each flow of a client
 // fetch one error: a thousand flows to one address in the first second, and the others with their next packet. Whoever forges errors to
-// some Services' addresses uses up the turns of these; with all four parts of the whole gone, they cost each worker some 0.1 % of its time
-// per asking worker.
+// some Services' addresses uses up the turns of these. With those of four addresses the whole is gone, and each worker that asks costs each
+// other one at most 4,000 turns of a ring, a parse and a look-up a second: at 250 ns each 0.1 % of its time, 3 % where 31 others ask.
 #pragma once
 
 #include <array>
