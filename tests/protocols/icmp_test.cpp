@@ -151,6 +151,35 @@ class IcmpErrors : public testing::TestWithParam<Variant> {
         EXPECT_EQ(outcome.verdict, Verdict::Drop);
         EXPECT_EQ(outcome.reason, reason) << text_of(outcome.reason).counter;
     }
+    enum class Side { Endpoint, Client };
+    // Errors of each kind about several flows, by the end on that side and by a router on the way to it.
+    void expect_errors_of(Side side) {
+        const bool of_endpoint = side == Side::Endpoint;
+        const NicPortId port = of_endpoint ? kCluster : kUp, egress = of_endpoint ? kUp : kCluster;
+        const IpAddr router = far(family, 200);
+        gateway.publish({served_by({11, 12, 13}, protocol, source)});
+        uint64_t translated = 0;
+        for (uint8_t client = 2; client < 12; ++client) {
+            const Opened flow = open(client);
+            // As the flow's packets come from that side, and as they leave.
+            const FlowKey comes = of_endpoint ? flow.inside.reversed() : flow.outside;
+            const FlowKey leaves = of_endpoint ? flow.outside.reversed() : flow.inside;
+            const Link from_end = of_endpoint ? from_backend(flow.host()) : kFromClient;
+            const Link from_router = of_endpoint ? from_backend(kRouterHost) : kFromClient;
+            const Link to = of_endpoint ? kToClient : to_backend(flow.host());
+            for (const Kind kind : kinds_of(family)) {
+                const size_t bytes = payload_for(kind);
+                const Bytes told = quote(of_endpoint ? flow.request(bytes) : flow.answer(bytes), kQuotedBytes);
+                const Bytes expected = quote(of_endpoint ? flow.request_as_sent(bytes) : flow.answer_as_sent(bytes), kQuotedBytes);
+                expect(gateway.send(error(from_end, comes.source, comes.destination, kind, told), port, any_worker()), egress,
+                       error(to, leaves.source, leaves.destination, kind, expected, 63));
+                expect(gateway.send(error(from_router, router, comes.destination, kind, told), port, any_worker()), egress,
+                       error(to, router, leaves.destination, kind, expected, 63));
+                translated += 2;
+            }
+        }
+        EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), translated);
+    }
 };
 std::string name_of(const testing::TestParamInfo<Variant>& info) {
     const auto& [workers, family, protocol, source, stays] = info.param;
@@ -164,42 +193,10 @@ INSTANTIATE_TEST_SUITE_P(All, IcmpErrors,
                          name_of);
 
 TEST_P(IcmpErrors, FromTheEndpointsSideQuoteWhatTheClientHadSent_ICMP001_ICMP003) {
-    gateway.publish({served_by({11, 12, 13}, protocol, source)});
-    const IpAddr router = far(family, 200);
-    uint64_t translated = 0;
-    for (uint8_t client = 2; client < 12; ++client) {
-        const Opened flow = open(client);
-        for (const Kind kind : kinds_of(family)) {
-            const Bytes told = quote(flow.request(payload_for(kind)), kQuotedBytes);
-            const Bytes expected = quote(flow.request_as_sent(payload_for(kind)), kQuotedBytes);
-            expect(gateway.send(error(from_backend(flow.host()), flow.inside.destination, flow.inside.source, kind, told), kCluster,
-                                any_worker()),
-                   kUp, error(kToClient, flow.outside.destination, flow.outside.source, kind, expected, 63));
-            expect(gateway.send(error(from_backend(kRouterHost), router, flow.inside.source, kind, told), kCluster, any_worker()), kUp,
-                   error(kToClient, router, flow.outside.source, kind, expected, 63));
-            translated += 2;
-        }
-    }
-    EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), translated);
+    expect_errors_of(Side::Endpoint);
 }
-
 TEST_P(IcmpErrors, FromTheClientsSideQuoteWhatTheEndpointHadSent_ICMP002_ICMP003) {
-    gateway.publish({served_by({11, 12, 13}, protocol, source)});
-    const IpAddr router = far(family, 200);
-    uint64_t translated = 0;
-    for (uint8_t client = 2; client < 12; ++client) {
-        const Opened flow = open(client);
-        for (const Kind kind : kinds_of(family)) {
-            const Bytes told = quote(flow.answer(payload_for(kind)), kQuotedBytes);
-            const Bytes expected = quote(flow.answer_as_sent(payload_for(kind)), kQuotedBytes);
-            expect(gateway.send(error(kFromClient, flow.outside.source, flow.outside.destination, kind, told), kUp, any_worker()), kCluster,
-                   error(to_backend(flow.host()), flow.inside.source, flow.inside.destination, kind, expected, 63));
-            expect(gateway.send(error(kFromClient, router, flow.outside.destination, kind, told), kUp, any_worker()), kCluster,
-                   error(to_backend(flow.host()), router, flow.inside.destination, kind, expected, 63));
-            translated += 2;
-        }
-    }
-    EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), translated);
+    expect_errors_of(Side::Client);
 }
 
 // From the ports on every length is enough (RFC 792 has eight bytes, RFC 1812 as much as fits): of what is there each sum is right.
