@@ -1,0 +1,87 @@
+// Making an IP packet one of the other family, for flows whose client and endpoint are of different ones (ANN-32; RFC 7915): its header is
+// exchanged, and what the two families say in different words is said in the other's. What stands behind the transport's ports is not
+// touched, as in any translation, and a checksum that was wrong stays wrong, but for UDP without one (below).
+//
+// The new header is longer or shorter, so the frame begins elsewhere in its buffer: payloads stay where they are.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <span>
+
+#include "dataplane/base/bytes.hpp"
+#include "dataplane/base/ip.hpp"
+#include "dataplane/base/verdict.hpp"
+#include "dataplane/packet/checksum.hpp"
+#include "dataplane/packet/parsed.hpp"
+#include "dataplane/packet/quoted.hpp"
+
+namespace penstock::packet {
+
+// A frame within its buffer. Conversion moves `data`, and the other three with it.
+struct MovableFrame {
+    uint8_t* data = nullptr;  // of the Ethernet header
+    uint16_t length = 0;      // of the frame
+    uint16_t headroom = 0;    // bytes in front of data that may be written
+    uint16_t capacity = 0;    // bytes from data to the end of the buffer
+};
+
+// By how much an IPv6 header is longer than IPv4's without options; what an MTU of one family means in the other (RFC 7915, 4.2 and 5.2).
+inline constexpr uint16_t kFamilyHeaderDifference = 20;
+
+// What leaves in place of addresses and ports; both addresses are of the other family than the packet.
+struct FamilyRewrite {
+    IpAddr source;
+    IpAddr destination;
+    Be16 source_port;
+    Be16 destination_port;
+    FoldedDelta l4;  // of exactly this change (translation_deltas in rewrite.hpp); not used for SCTP
+};
+
+// Bytes of the IP packet that `frame` would become: what its next hop's MTU is compared with. `parsed` is of kind Flow or Fragment.
+[[nodiscard]] uint16_t bytes_in_other_family(ByteView frame, const Parsed& parsed) noexcept;
+
+// Whether the sender lets routers cut the packet for a link that it does not fit: IPv4 without DF. As IPv6 it then has a fragment header
+// with the IPv4 packet's id, so that it can be cut (RFC 7915, 4), when `needs_cut` is asked for in to_other_family().
+[[nodiscard]] bool may_be_cut(ByteView frame, const Parsed& parsed) noexcept;
+
+using Converted = std::expected<void, DropReason>;
+
+// Converts a packet of a flow: a Flow (whole, or a first fragment that read_first_fragment() has looked at), with its ports and its
+// transport's checksum, or a later Fragment, which has neither. One hop less to live; the caller has found `parsed.ttl` above 1. The
+// Ethernet type changes, its addresses do not. Nothing stands behind the IP packet afterwards.
+//
+// IPv4 to IPv6 (RFC 7915, 4.1): type of service becomes the traffic class, the flow label is 0, options are left out, a fragment gets a
+// fragment header with its 16 bits of id, and so does a packet for which `needs_cut` is set (one that may_be_cut()). UDP without a checksum
+// gets one over the whole datagram (4.5).
+// IPv6 to IPv4 (5.1): extension headers are left out; a packet of at most 1,260 bytes as IPv4 may be cut on its way (DF clear, with `id`),
+// a longer one may not; a fragment keeps the low 16 bits of its id and DF clear. `id` is the caller's next number for whole packets.
+//
+// NoUdpChecksum: a first fragment of a UDP datagram without a checksum, which cannot be computed (4.5). BadExtensionHeader: an offset or
+// length that IPv4 has no room for. NoBuffer: the buffer has no room for the longer header. On an error the frame is as it was.
+[[nodiscard]] Converted to_other_family(MovableFrame& frame, const Parsed& parsed, const FamilyRewrite& rewrite, uint16_t id,
+                                        bool needs_cut = false) noexcept;
+
+// What leaves in place of an error's addresses and of what it quotes, as ErrorRewrite (quoted.hpp); all addresses are of the other family
+// than the error.
+struct ErrorFamilyRewrite {
+    IpAddr source;
+    IpAddr destination;
+    IpAddr quoted_source;
+    IpAddr quoted_destination;
+    Be16 quoted_source_port;
+    Be16 quoted_destination_port;
+    FoldedDelta quoted_l4;
+};
+
+// Converts an ICMP error that quotes a packet of a flow (RFC 7915, 4.2, 4.3, 5.2, 5.3): type, code, MTU and pointer by its tables, the
+// quoted packet's header as a packet's, its length fields included, cut to what an error of the new family may be long, without extensions
+// (RFC 4884). The message's checksum is computed; the caller has verified the old one. The quote's transport checksum moves by
+// `quoted_l4` where it was not cut off. An MTU of 0 from an old router becomes the next plateau below the quoted packet's length (RFC 1191, 7).
+//
+// IcmpNotTranslated: the table has no answer for its type and code (host isolated, redirects, no parameter that exists in the other
+// family, ...), and RFC 7915 has it dropped silently. NoBuffer as above. On an error the frame is as it was.
+[[nodiscard]] Converted error_to_other_family(MovableFrame& frame, const Parsed& parsed, const Quote& quote,
+                                              const ErrorFamilyRewrite& rewrite) noexcept;
+
+}  // namespace penstock::packet
