@@ -47,7 +47,8 @@ enum class Verdict : uint8_t {
     X(MappedAddress, "mapped_address", "an IPv6 header holds an IPv4-mapped address (::ffff:0:0/96), which belongs on no wire")            \
     X(BadExtensionHeader, "bad_extension_header", "an IPv6 extension header is cut off, out of its place, or one of too many")             \
     X(SourceRouted, "source_routed", "an IPv6 routing header of type 0, which is forbidden (RFC 5095)")                                    \
-    X(NoUdpChecksum, "no_udp_checksum", "a UDP datagram over IPv6 without a checksum (RFC 8200, 8.1)")                                     \
+    X(NoUdpChecksum, "no_udp_checksum",                                                                                                    \
+      "a UDP datagram over IPv6 without a checksum (RFC 8200, 8.1), or a fragment of one over IPv4 that is to become IPv6")                \
     X(FrameTooLong, "frame_too_long", "a frame that came in several buffers and is longer than one")                                       \
     X(TooManyTags, "too_many_tags", "more than two VLAN tags: priority tags, or any where a blocklist has to look behind them")            \
     /* service and flow */                                                                                                                 \
@@ -63,6 +64,7 @@ enum class Verdict : uint8_t {
     X(IcmpUnknownFlow, "icmp_unknown_flow", "an ICMP error that quotes no flow of the gateway's")                                          \
     X(IcmpSearchLimited, "icmp_search_limited",                                                                                            \
       "an ICMP error whose flow was not looked for on all workers: the rate limit of such searches is reached")                            \
+    X(IcmpNotTranslated, "icmp_not_translated", "an ICMP error that has no words in the other IP family, which its flow's other side has") \
     X(VipEcho, "vip_echo", "an echo request to a Service's address, where --vip-icmp-echo is drop")                                        \
     X(SctpNoAssociation, "sctp_no_association", "an SCTP packet to a Service that belongs to no association and begins none")              \
     X(SctpWrongTag, "sctp_wrong_tag", "an SCTP packet whose verification tag is not its association's")                                    \

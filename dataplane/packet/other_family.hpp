@@ -38,8 +38,9 @@ struct FamilyRewrite {
     FoldedDelta l4;  // of exactly this change (translation_deltas in rewrite.hpp); not used for SCTP
 };
 
-// Bytes of the IP packet that `frame` would become: what its next hop's MTU is compared with. `parsed` is of kind Flow or Fragment.
-[[nodiscard]] uint16_t bytes_in_other_family(ByteView frame, const Parsed& parsed) noexcept;
+// Bytes of the IP packet that a Flow or Fragment would become: what its next hop's MTU is compared with. 65,535 where it would be longer.
+// What `needs_cut` adds below is not counted.
+[[nodiscard]] uint16_t bytes_in_other_family(const Parsed& parsed) noexcept;
 
 // Whether the sender lets routers cut the packet for a link that it does not fit: IPv4 without DF. As IPv6 it then has a fragment header
 // with the IPv4 packet's id, so that it can be cut (RFC 7915, 4), when `needs_cut` is asked for in to_other_family().
@@ -57,8 +58,10 @@ using Converted = std::expected<void, DropReason>;
 // IPv6 to IPv4 (5.1): extension headers are left out; a packet of at most 1,260 bytes as IPv4 may be cut on its way (DF clear, with `id`),
 // a longer one may not; a fragment keeps the low 16 bits of its id and DF clear. `id` is the caller's next number for whole packets.
 //
-// NoUdpChecksum: a first fragment of a UDP datagram without a checksum, which cannot be computed (4.5). BadExtensionHeader: an offset or
-// length that IPv4 has no room for. NoBuffer: the buffer has no room for the longer header. On an error the frame is as it was.
+// NoUdpChecksum: a first fragment of a UDP datagram without a checksum, which cannot be computed (4.5). BadExtensionHeader: a fragment with
+// extension headers behind its fragment header, which its offset counts, or one that ends where no datagram of IPv4 does (5.1.1).
+// PacketTooBig: as IPv6 it would be longer than a frame can be. NoBuffer: the buffer has no room in front for the longer header. On an
+// error the frame is as it was.
 [[nodiscard]] Converted to_other_family(MovableFrame& frame, const Parsed& parsed, const FamilyRewrite& rewrite, uint16_t id,
                                         bool needs_cut = false) noexcept;
 
@@ -77,11 +80,12 @@ struct ErrorFamilyRewrite {
 // Converts an ICMP error that quotes a packet of a flow (RFC 7915, 4.2, 4.3, 5.2, 5.3): type, code, MTU and pointer by its tables, the
 // quoted packet's header as a packet's, its length fields included, cut to what an error of the new family may be long, without extensions
 // (RFC 4884). The message's checksum is computed; the caller has verified the old one. The quote's transport checksum moves by
-// `quoted_l4` where it was not cut off. An MTU of 0 from an old router becomes the next plateau below the quoted packet's length (RFC 1191, 7).
+// `quoted_l4` where it was not cut off. An MTU of 0 from an old router becomes the next plateau below the quoted packet's length (RFC 1191,
+// 7). `id` as above: an error is short enough to be cut as IPv4.
 //
-// IcmpNotTranslated: the table has no answer for its type and code (host isolated, redirects, no parameter that exists in the other
-// family, ...), and RFC 7915 has it dropped silently. NoBuffer as above. On an error the frame is as it was.
+// IcmpNotTranslated: the tables have no answer for its type and code (precedence violation, a missing option, a pointer to what the other
+// family does not have, ...), and RFC 7915 has it dropped silently. NoBuffer as above. On an error the frame is as it was.
 [[nodiscard]] Converted error_to_other_family(MovableFrame& frame, const Parsed& parsed, const Quote& quote,
-                                              const ErrorFamilyRewrite& rewrite) noexcept;
+                                              const ErrorFamilyRewrite& rewrite, uint16_t id) noexcept;
 
 }  // namespace penstock::packet
