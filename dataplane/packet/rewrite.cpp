@@ -1,12 +1,15 @@
 #include "dataplane/packet/rewrite.hpp"
 
+#include <utility>
+
 namespace penstock::packet {
 namespace {
 
+// As sixteen bytes an IPv4 address is good for checksums: its prefix ::ffff:0:0 adds 0 to them, in one's-complement's other spelling.
 template <typename Address>
 Address wire_address(const IpAddr& address) noexcept {
-    PENSTOCK_ASSERT(address.is_v4() == (std::is_same_v<Address, Be32>));
     if constexpr (std::is_same_v<Address, Be32>) {
+        PENSTOCK_ASSERT(address.is_v4());
         return address.v4_wire();
     } else {
         return address.bytes();
@@ -18,6 +21,17 @@ WireEndpoints<Address> wire_endpoints(const IpAddr& source, const IpAddr& destin
                                       L4Port destination_port) noexcept {
     return {wire_address<Address>(source), wire_address<Address>(destination), Be16::from_host(source_port),
             Be16::from_host(destination_port)};
+}
+
+// Both answers in one question, which is asked for every new flow.
+bool are_both_v4(const IpAddr& one, const IpAddr& other) noexcept {
+    const auto prefix_of = [](const IpAddr& address) {
+        return std::pair(load<uint64_t>(address.bytes().data()), load<uint32_t>(address.bytes().data() + sizeof(uint64_t)));
+    };
+    constexpr uint32_t kMapped = 0xffff'0000;  // as 00 00 ff ff are loaded
+    const auto [one_high, one_low] = prefix_of(one);
+    const auto [other_high, other_low] = prefix_of(other);
+    return ((one_high | other_high) | ((one_low ^ kMapped) | (other_low ^ kMapped))) == 0;
 }
 
 template <typename Address>
@@ -45,11 +59,12 @@ void apply_to(std::span<uint8_t> frame, const Parsed& parsed, const Rewrite& rew
 }  // namespace
 
 TranslationDeltas translation_deltas(const FlowKey& before, const Rewrite& after) noexcept {
-    return before.source.is_v4() ? deltas_between<Be32>(before, after) : deltas_between<std::array<uint8_t, 16>>(before, after);
+    return are_both_v4(before.source, after.source) ? deltas_between<Be32>(before, after)
+                                                    : deltas_between<std::array<uint8_t, 16>>(before, after);
 }
 
 void apply(std::span<uint8_t> frame, const Parsed& parsed, const Rewrite& rewrite) noexcept {
-    PENSTOCK_ASSERT(parsed.payload_offset <= frame.size());
+    PENSTOCK_ASSERT(parsed.payload_offset <= frame.size() && rewrite.source.family() == parsed.family);
     if (parsed.family == IpFamily::V4) {
         apply_to<Be32>(frame, parsed, rewrite);
     } else {

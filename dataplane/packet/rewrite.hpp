@@ -21,7 +21,8 @@
 
 namespace penstock::packet {
 
-// What leaves the gateway in place of the 5-tuple that came in. Both addresses are of the packet's own family.
+// What leaves the gateway in place of the 5-tuple that came in. Both addresses are of one family, which is the packet's own unless
+// translation_deltas() alone is asked (other_family.hpp).
 struct Rewrite {
     IpAddr source;
     IpAddr destination;
@@ -68,7 +69,8 @@ template <WireAddress Address>
     deltas.l4 = FoldedDelta(delta);
     return deltas;
 }
-// The same from a key and what replaces it; both of one family.
+// The same from a key and what replaces it. Where that is of the other family, `l4` tells what the pseudo-headers differ by, and `ip`
+// nothing: such a packet gets another IP header.
 [[nodiscard]] TranslationDeltas translation_deltas(const FlowKey& before, const Rewrite& after) noexcept;
 
 // What a translation changes in the IP header, of a Flow or of a later fragment.
@@ -93,6 +95,19 @@ PENSTOCK_ALWAYS_INLINE void translate_ip(uint8_t* frame, const Parsed& parsed, c
     }
 }
 
+// Writes the ports of the TCP or UDP header at `l4_at`, and moves its checksum by `l4`, which belongs to them and to the addresses' change.
+PENSTOCK_ALWAYS_INLINE void translate_ports(uint8_t* l4_at, Protocol protocol, Be16 source_port, Be16 destination_port,
+                                            FoldedDelta l4) noexcept {
+    // Both begin with their ports.
+    static_assert(offsetof(TcpHeader, destination_port) == offsetof(UdpHeader, destination_port));
+    store(l4_at, source_port);
+    store(l4_at + offsetof(TcpHeader, destination_port), destination_port);
+    const bool is_udp = protocol == Protocol::Udp;
+    uint8_t* const sum_at = l4_at + (is_udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum));
+    const auto sent = load<Be16>(sum_at);
+    store(sum_at, is_udp ? udp_checksum_after(sent, l4) : l4.applied_to(sent));
+}
+
 // Rewrites the Flow of TCP or UDP in `frame` that `parsed` describes and that is of Address's family: new addresses, new ports, one taken
 // from TTL or hop limit, which the caller has found to be above 1 (ICMP-006), and the checksums moved by `l4` and `ip`, which belong to
 // exactly this change (translation_deltas). Flow label, traffic class and everything behind the ports stay as they came. `parsed` then
@@ -103,15 +118,7 @@ PENSTOCK_ALWAYS_INLINE void translate_packet(uint8_t* frame, const Parsed& parse
     PENSTOCK_ASSERT(parsed.key.protocol != Protocol::Sctp);
     translate_ip(frame, parsed, source, destination, ip);
 
-    // TCP and UDP both begin with their ports.
-    static_assert(offsetof(TcpHeader, destination_port) == offsetof(UdpHeader, destination_port));
-    uint8_t* const l4_at = frame + parsed.l4_offset;
-    store(l4_at, source_port);
-    store(l4_at + offsetof(TcpHeader, destination_port), destination_port);
-    const bool is_udp = parsed.key.protocol == Protocol::Udp;
-    uint8_t* const sum_at = l4_at + (is_udp ? offsetof(UdpHeader, checksum) : offsetof(TcpHeader, checksum));
-    const auto sent = load<Be16>(sum_at);
-    store(sum_at, is_udp ? udp_checksum_after(sent, l4) : l4.applied_to(sent));
+    translate_ports(frame + parsed.l4_offset, parsed.key.protocol, source_port, destination_port, l4);
 }
 
 // The same of a Flow of SCTP.
