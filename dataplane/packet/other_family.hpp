@@ -7,24 +7,16 @@
 
 #include <cstdint>
 #include <expected>
-#include <span>
 
 #include "dataplane/base/bytes.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/verdict.hpp"
 #include "dataplane/packet/checksum.hpp"
+#include "dataplane/packet/movable_frame.hpp"
 #include "dataplane/packet/parsed.hpp"
 #include "dataplane/packet/quoted.hpp"
 
 namespace penstock::packet {
-
-// A frame within its buffer. Conversion moves `data`, and the other three with it.
-struct MovableFrame {
-    uint8_t* data = nullptr;  // of the Ethernet header
-    uint16_t length = 0;      // of the frame
-    uint16_t headroom = 0;    // bytes in front of data that may be written
-    uint16_t capacity = 0;    // bytes from data to the end of the buffer
-};
 
 // By how much an IPv6 header is longer than IPv4's without options; what an MTU of one family means in the other (RFC 7915, 4.2 and 5.2).
 inline constexpr uint16_t kFamilyHeaderDifference = 20;
