@@ -82,7 +82,7 @@ uint32_t plateau_below(size_t packet_bytes) noexcept {
     return below == kPlateaus.end() ? kMtuMin : *below;
 }
 
-// An MTU as ICMPv6 tells it. The next hops' own MTUs need no look: the quoted packet has fitted them.
+// An MTU as ICMPv6 tells it. The MTUs of the next hops need no look: the quoted packet fits them, and a true report tells of less.
 uint32_t mtu_in_icmpv6(uint16_t told, size_t packet_bytes) noexcept {
     const uint32_t mtu = told != 0 ? told : plateau_below(packet_bytes);
     return std::max<uint32_t>(mtu + kFamilyHeaderDifference, kMtuMin6);
