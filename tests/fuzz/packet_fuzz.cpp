@@ -1,11 +1,14 @@
-// Any frame through the packet room: the parser's promises, then translation and refusal of what it calls a Flow. Checksums are judged by
-// the tests' own arithmetic, the second implementation here. An input is a frame as it comes off the wire.
+// Any frame through the packet room: the parser's promises, then translation and refusal of what it calls a Flow, and what it is in the
+// other family. Checksums are judged by the tests' own arithmetic, the second implementation here. An input is a frame as it comes off the
+// wire.
 #include <algorithm>
 #include <optional>
 #include <vector>
 
 #include "dataplane/base/check.hpp"
 #include "dataplane/packet/echo.hpp"
+#include "dataplane/packet/fragment.hpp"
+#include "dataplane/packet/other_family.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/parse_any.hpp"
 #include "dataplane/packet/quoted.hpp"
@@ -13,6 +16,7 @@
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/vlan.hpp"
 #include "dataplane/packet/wire.hpp"
+#include "tests/support/other_family.hpp"
 #include "tests/support/packet_builder.hpp"
 
 namespace penstock::packet {
@@ -186,6 +190,93 @@ void retell(Frame frame, const Parsed& parsed, const Quote& quote) {
     }
 }
 
+// Of the other family than `family`; ports that no zero would hide.
+Rewrite in_other_family(IpFamily family) {
+    return family == IpFamily::V4 ? Rewrite{IpAddr::v6({0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}),
+                                            IpAddr::v6({0x20, 1, 0xff, 0xff, 0xff}), 1024, 65535}
+                                  : Rewrite{IpAddr::v4(10, 1, 0, 1), IpAddr::v4(10, 255, 255, 255), 1024, 65535};
+}
+
+void convert(const Frame& before, const Parsed& parsed, uint16_t headroom, bool needs_cut) {
+    const Rewrite rewrite = in_other_family(parsed.family);
+    test::MovableBuffer buffer(before, headroom);
+    if (const Converted result = to_other_family(buffer.frame, parsed, test::family_rewrite(parsed.key, rewrite), 7, needs_cut); !result) {
+        const bool is_v4 = parsed.family == IpFamily::V4;
+        PENSTOCK_CHECK(buffer.is_untouched());
+        PENSTOCK_CHECK(result.error() == DropReason::BadExtensionHeader ? !is_v4 && parsed.is_fragment
+                       : result.error() == DropReason::NoUdpChecksum    ? is_v4 && parsed.is_fragment
+                       : result.error() == DropReason::NoBuffer         ? is_v4 && headroom < kFamilyHeaderDifference + 8
+                                                                        : result.error() == DropReason::PacketTooBig && is_v4);
+        return;
+    }
+    PENSTOCK_CHECK(buffer.is_sound());
+    const Frame frame = buffer.content();
+    const Parsed after = test::parsed_of(frame);  // the IP checksum included
+    const bool has_new_header = needs_cut && !parsed.is_fragment;
+    PENSTOCK_CHECK(after.kind == parsed.kind && after.is_fragment == parsed.is_fragment && after.ttl == parsed.ttl - 1);
+    PENSTOCK_CHECK(after.key.source == rewrite.source && after.key.destination == rewrite.destination);
+    PENSTOCK_CHECK(after.l3_length == bytes_in_other_family(parsed) + (has_new_header ? sizeof(Ipv6ExtensionHeader) : 0));
+    PENSTOCK_CHECK(frame.size() == size_t{after.l3_offset} + after.l3_length);
+    PENSTOCK_CHECK(std::equal(frame.begin() + after.payload_offset, frame.end(), before.begin() + parsed.payload_offset,
+                              before.begin() + parsed.l3_offset + parsed.l3_length));
+    if (parsed.kind != PacketKind::Flow) {
+        return;
+    }
+    PENSTOCK_CHECK(after.key.source_port == rewrite.source_port && after.key.destination_port == rewrite.destination_port);
+    if (!parsed.is_fragment) {
+        const bool had_none = is_without_l4_checksum(before, parsed);
+        const bool has_none = had_none && parsed.key.protocol == Protocol::Sctp;
+        PENSTOCK_CHECK(is_without_l4_checksum(frame, after) == has_none);
+        PENSTOCK_CHECK(has_none || has_right_l4_checksum(frame, after) == (had_none || has_right_l4_checksum(before, parsed)));
+    }
+}
+
+// As whole packets and fragments come to be translated: a first fragment with its ports, and only what has a place in a datagram.
+void convert(const Frame& frame, Parsed parsed) {
+    if (parsed.kind == PacketKind::Fragment) {
+        const auto place = fragment_place(frame, parsed);
+        if (!place || (place->is_first() && !read_first_fragment(frame, parsed))) {
+            return;
+        }
+    }
+    for (const uint16_t headroom : {uint16_t{0}, uint16_t{27}, uint16_t{28}}) {
+        convert(frame, parsed, headroom, false);
+        if (may_be_cut(frame, parsed)) {
+            convert(frame, parsed, headroom, true);
+        }
+    }
+}
+
+// Whatever it quotes and however it is cut, it is an error about the same flow, and its sum is right.
+void convert_error(const Frame& before, const Parsed& parsed, const Quote& quote) {
+    const Rewrite back = in_other_family(parsed.family);
+    const ErrorFamilyRewrite rewrite{.source = back.destination,
+                                     .destination = back.source,
+                                     .quoted_source = back.source,
+                                     .quoted_destination = back.destination,
+                                     .quoted_source_port = Be16::from_host(back.source_port),
+                                     .quoted_destination_port = Be16::from_host(back.destination_port),
+                                     .quoted_l4 = translation_deltas(quote.key, back).l4};
+    for (const uint16_t headroom : {uint16_t{0}, uint16_t{48}}) {
+        test::MovableBuffer buffer(before, headroom);
+        if (const Converted result = error_to_other_family(buffer.frame, parsed, quote, rewrite, 7); !result) {
+            PENSTOCK_CHECK(buffer.is_untouched());
+            PENSTOCK_CHECK(result.error() == DropReason::IcmpNotTranslated || (result.error() == DropReason::NoBuffer && headroom == 0));
+            continue;
+        }
+        PENSTOCK_CHECK(buffer.is_sound());
+        const Frame frame = buffer.content();
+        const Parsed after = test::parsed_of(frame);
+        PENSTOCK_CHECK(icmp_role(frame, after) == IcmpRole::Error && has_valid_icmp_checksum(frame, after));
+        PENSTOCK_CHECK(after.ttl == parsed.ttl - 1 && after.l3_length <= icmp_error_bytes_max(after.family));
+        PENSTOCK_CHECK(frame.size() == size_t{after.l3_offset} + after.l3_length);
+        const auto quoted = quoted_packet(frame, after);
+        const FlowKey expected{back.source, back.destination, back.source_port, back.destination_port, quote.key.protocol, {}};
+        PENSTOCK_CHECK(quoted && quoted->key == expected);
+        PENSTOCK_CHECK(quoted->end - quoted->l4_offset <= quote.end - quote.l4_offset);
+    }
+}
+
 void answer_echo(Frame frame, const Parsed& parsed) {
     const bool was_valid = has_valid_icmp_checksum(frame, parsed);
     const uint16_t length = make_echo_reply(frame, parsed);
@@ -218,6 +309,7 @@ void find_owner(const Frame& frame, const Parsed& parsed) {
             PENSTOCK_CHECK(!quote || (quote->key.source.family() == parsed.family && quote->key.destination.family() == parsed.family));
             if (quote && parsed.ttl > 1) {
                 retell(exact, parsed, *quote);
+                convert_error(exact, parsed, *quote);
             }
         } else if (role == IcmpRole::EchoRequest) {
             answer_echo(exact, parsed);
@@ -230,6 +322,9 @@ void use(const Frame& frame, const Parsed& parsed) {
     refuse(frame, parsed);
     if (parsed.kind != PacketKind::Other && parsed.ttl > 1) {
         pass_on(frame, parsed);
+        if (parsed.kind == PacketKind::Flow || parsed.kind == PacketKind::Fragment) {
+            convert(frame, parsed);
+        }
         if (parsed.kind == PacketKind::Flow) {
             translate(frame, parsed);
         }
