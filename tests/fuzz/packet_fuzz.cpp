@@ -235,7 +235,7 @@ void convert(const Frame& before, const Parsed& parsed, uint16_t headroom, bool 
 void convert(const Frame& frame, Parsed parsed) {
     if (parsed.kind == PacketKind::Fragment) {
         const auto place = fragment_place(frame, parsed);
-        if (!place || (place->is_first() && !read_first_fragment(frame, parsed))) {
+        if (!place || (place->is_first() && (!read_first_fragment(frame, parsed) || parsed.kind != PacketKind::Flow))) {
             return;
         }
     }
