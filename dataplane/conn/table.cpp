@@ -19,7 +19,7 @@ constexpr size_t kUnitWords = sizeof(Entry) / sizeof(Word);
 // What a unit without a connection holds, over an Entry's first fields. generation stays where it was.
 struct [[gnu::may_alias]] FreeUnit {
     uint32_t generation;
-    uint32_t family_and_more;
+    uint32_t families_and_more;
     uint32_t next;      // unit + 1, or 0
     uint32_t previous;  // in the list of halves only
 };
@@ -33,7 +33,7 @@ uint32_t buckets_for(uint32_t capacity) {
     return static_cast<uint32_t>((slots + Bucket::kSlots - 1) / Bucket::kSlots + 4);
 }
 
-// Units come in pairs, so that two neighbours can become an IPv6 connection.
+// Units come in pairs, so that two neighbours can become an IPv6 or mixed connection.
 uint64_t units_for(uint32_t capacity) {
     return (uint64_t{capacity} + 1) / 2 * 2;
 }
@@ -42,11 +42,11 @@ void store_word(uint32_t& word, uint32_t value) noexcept {
     __atomic_store_n(&word, value, __ATOMIC_RELEASE);
 }
 // As bytes: clang's builtins take no enumeration.
-void store_family(IpFamily& family, IpFamily value) noexcept {
-    __atomic_store_n(reinterpret_cast<uint8_t*>(&family), static_cast<uint8_t>(value), __ATOMIC_RELEASE);
+void store_families(KeyFamilies& families, KeyFamilies value) noexcept {
+    __atomic_store_n(reinterpret_cast<uint8_t*>(&families), static_cast<uint8_t>(value), __ATOMIC_RELEASE);
 }
-IpFamily load_family(const IpFamily& family) noexcept {
-    return static_cast<IpFamily>(__atomic_load_n(reinterpret_cast<const uint8_t*>(&family), __ATOMIC_ACQUIRE));
+KeyFamilies load_families(const KeyFamilies& families) noexcept {
+    return static_cast<KeyFamilies>(__atomic_load_n(reinterpret_cast<const uint8_t*>(&families), __ATOMIC_ACQUIRE));
 }
 
 // The copies below are the two halves of a sequence lock that needs no fence. Each word is stored with release after the generation turned
@@ -75,6 +75,7 @@ packet::FlowKey unpack(const Entry& entry, const V6Addresses& v6, Direction dire
     packet::FlowKey key;
     if (entry.is_v6()) {
         const V6Addresses::OneWay& way = v6.by_direction[static_cast<size_t>(direction)];
+        // An IPv4 address of a mixed connection has its mapped form here and in IpAddr.
         key.source = IpAddr::v6(way.source);
         key.destination = IpAddr::v6(way.destination);
     } else {
@@ -105,14 +106,21 @@ Connection unpack(const Entry& entry, const V6Addresses& v6) noexcept {
     };
 }
 
+KeyFamilies families_of(const Connection& connection) noexcept {
+    const bool is_v4 = connection.forward.source.is_v4();
+    if (is_v4 != connection.reverse.source.is_v4()) [[unlikely]] {
+        return KeyFamilies::Mixed;
+    }
+    return is_v4 ? KeyFamilies::V4 : KeyFamilies::V6;
+}
+
 Entry pack(const Connection& from) noexcept {
-    const bool is_v4 = from.forward.source.is_v4();
     Entry entry{};
     entry.protocol = from.forward.protocol;
-    entry.family = is_v4 ? IpFamily::V4 : IpFamily::V6;
+    entry.families = families_of(from);
     entry.state = from.state;
     entry.source_kept = from.source_kept;
-    if (is_v4) {
+    if (!entry.is_v6()) {
         entry.v4_addresses = {packet::v4_addresses(from.forward), packet::v4_addresses(from.reverse)};
     }
     entry.port_pairs = {packet::port_pair(from.forward), packet::port_pair(from.reverse)};
@@ -200,13 +208,16 @@ uint64_t Table::hash_of(uint32_t unit, Direction direction) const noexcept {
     if (!entry.is_v6()) {
         return mix_.of(entry.v4_addresses[at], rest);
     }
+    if (entry.is_mixed()) {
+        return packet::hash_of(entry.key(direction), mix_);  // by that key's family
+    }
     const auto words = load<std::array<uint64_t, 4>>(&v6_addresses(unit).by_direction[at]);
     return mix_.of(words[0], words[1], words[2], words[3], rest);
 }
 
 // --- Units ---
 // A pair is free, half used or used. Free pairs are a stack; the free halves of half-used pairs are a doubly linked one, so that a half can
-// leave it when its neighbour goes too and the pair is whole again. IPv4 takes halves first, which keeps pairs for IPv6.
+// leave it when its neighbour goes too and the pair is whole again. IPv4 takes halves first, which keeps pairs for those that need them.
 
 uint32_t Table::fresh_pair() noexcept {
     const uint32_t unit = header_->high_water;
@@ -316,7 +327,8 @@ Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint
         return {InsertStatus::ReverseTaken, {}};
     }
     Entry packed = pack(connection);
-    PENSTOCK_ASSERT(connection.reverse.source.is_v4() != packed.is_v6());
+    PENSTOCK_ASSERT(connection.forward.source.is_v4() == connection.forward.destination.is_v4() &&
+                    connection.reverse.source.is_v4() == connection.reverse.destination.is_v4());
     const uint32_t units = packed.is_v6() ? 2 : 1;
     if (header_->units_used + units > capacity_) {
         return {InsertStatus::Full, {}};
@@ -333,7 +345,7 @@ Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint
             addresses.by_direction[direction] = {keys[direction].source.bytes(), keys[direction].destination.bytes()};
         }
         // read() of the second unit must learn that it holds addresses before it can take one of them for a generation.
-        store_family(entry.family, IpFamily::V6);
+        store_families(entry.families, packed.families);
         fill(&entries_[unit + 1], &addresses);
     }
     packed.generation = entry.generation;  // stays even until the entry is complete
@@ -349,7 +361,7 @@ Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint
     if (!is_placed) {
         if (packed.is_v6()) {
             __atomic_store_n(&entry.generation, next_life() << 1, __ATOMIC_RELAXED);
-            give_back_v6(unit);
+            give_back_both(unit);
         } else {
             give_back_unit(unit);
         }
@@ -361,10 +373,10 @@ Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint
     return {InsertStatus::Inserted, {unit}};
 }
 
-void Table::give_back_v6(uint32_t unit) noexcept {
+void Table::give_back_both(uint32_t unit) noexcept {
     // The second unit becomes one without a connection before read() may take it for one again.
     store_word(entries_[unit + 1].generation, 0);
-    store_family(entries_[unit].family, IpFamily::V4);
+    store_families(entries_[unit].families, KeyFamilies::V4);
     give_back_pair(unit);
 }
 
@@ -385,7 +397,7 @@ void Table::erase(ConnectionIndex index, uint64_t forward_hash, uint64_t reverse
     clear_slot(reverse_hash, index.value << 1 | 1);
     // The release stores of a later fill() order this before their words.
     __atomic_store_n(&entry.generation, entry.generation + 1, __ATOMIC_RELAXED);
-    is_v6 ? give_back_v6(index.value) : give_back_unit(index.value);
+    is_v6 ? give_back_both(index.value) : give_back_unit(index.value);
     __atomic_store_n(&header_->size, header_->size - 1, __ATOMIC_RELAXED);
     __atomic_store_n(&header_->units_used, header_->units_used - (is_v6 ? 2 : 1), __ATOMIC_RELAXED);
 }
@@ -394,9 +406,9 @@ bool Table::read(uint32_t unit, Connection& out) const noexcept {
     // An entry is replaced at most as often as a flow opens, and a copy takes nanoseconds: a second try nearly always succeeds.
     constexpr int kTries = 4;
     const Entry& entry = entries_[unit];
-    // A second unit is a connection's only while the first is no IPv6 connection's; and none may have come and gone meanwhile.
+    // A second unit is a connection's only while the first one's does not take both; and none may have come and gone meanwhile.
     const Entry& first = entries_[unit & ~1U];
-    const auto holds_addresses = [&] { return (unit & 1) != 0 && load_family(first.family) == IpFamily::V6; };
+    const auto holds_addresses = [&] { return (unit & 1) != 0 && load_families(first.families) >= KeyFamilies::V6; };
     for (int i = 0; i < kTries; ++i) {
         const uint32_t first_before = __atomic_load_n(&first.generation, __ATOMIC_ACQUIRE);
         if (holds_addresses()) {

@@ -3,7 +3,8 @@
 //
 //   Header | buckets, one cache line each          | units, one cache line each
 //          |  8 tags: 32 bits of a key's hash      |  IPv4 connection: one unit. keys, state, times, ids, checksum deltas
-//          |  8 references: unit, direction -------+-> IPv6 connection: a pair of units, the second holds its addresses
+//          |  8 references: unit, direction -------+-> IPv6 connection: a pair of units, the second holds its addresses. So does
+//          |                                       |   one whose two keys are of different families, IPv4 addresses in mapped form
 //
 // Both keys of a connection are in the one index and lead to the one entry; the reference's last bit says which direction the key is. A key
 // lives in one of two buckets: where the low half of its hash points, or that place mirrored by its tag (partial-key cuckoo hashing, Fan et
@@ -41,7 +42,7 @@ struct Found {
 
 enum class InsertStatus : uint8_t {
     Inserted,
-    Full,          // no unit is free (for IPv6, no pair), or (with a sound hash only near capacity) no slot could be made free
+    Full,          // no unit is free (no pair, where it takes two), or (with a sound hash only near capacity) no slot could be made free
     ForwardTaken,  // another connection answers to this forward key
     ReverseTaken,  // another connection answers to this reverse key, or both keys are the same
 };
@@ -51,13 +52,16 @@ struct Inserted {
     ConnectionIndex index;  // set where status is Inserted
 };
 
+// The families of a connection's two keys. Mixed: client and endpoint are of different ones (docs/adr/0029). V6 and Mixed take two units.
+enum class KeyFamilies : uint8_t { V4 = 4, V6 = 6, Mixed = 10 };
+
 // One connection as the worker meets it. Ports and addresses are by Direction, those of the packets that arrive in it; a packet leaves with
 // the other direction's, source and destination exchanged.
 struct alignas(kCacheLine) Entry {
     uint32_t generation;  // odd: live. Even: free or being filled. Each life has a number that no other life in this table has
     Protocol protocol;
-    IpFamily family;  // stays V6 while the pair's second unit holds addresses
-    uint8_t state;    // a TcpState, DatagramState or SctpState, by protocol
+    KeyFamilies families;  // no longer V4 while the pair's second unit holds addresses
+    uint8_t state;         // a TcpState, DatagramState or SctpState, by protocol
     uint8_t source_kept : 1;
     uint8_t snat_index : 7;
     std::array<uint64_t, 2> v4_addresses;  // packet::v4_addresses() of each key; IPv4 only
@@ -73,11 +77,13 @@ struct alignas(kCacheLine) Entry {
 
     [[nodiscard]] bool is_tcp() const noexcept { return protocol == Protocol::Tcp; }
     [[nodiscard]] bool is_sctp() const noexcept { return protocol == Protocol::Sctp; }
-    [[nodiscard]] bool is_v6() const noexcept { return family == IpFamily::V6; }
+    // Of one key at least: the connection takes two units, and all four addresses are where IPv6's are.
+    [[nodiscard]] bool is_v6() const noexcept { return families >= KeyFamilies::V6; }
+    [[nodiscard]] bool is_mixed() const noexcept { return families == KeyFamilies::Mixed; }
     [[nodiscard]] TcpState tcp_state() const noexcept { return static_cast<TcpState>(state); }
     [[nodiscard]] DatagramState datagram_state() const noexcept { return static_cast<DatagramState>(state); }
     [[nodiscard]] SctpState sctp_state() const noexcept { return static_cast<SctpState>(state); }
-    // Source and destination of `direction`. IPv4 or IPv6 only, by is_v6().
+    // Source and destination of `direction`: v4_ where not is_v6(), v6_ where it is; an IPv4 address of a mixed connection in mapped form.
     [[nodiscard]] Be32 v4_source(Direction direction) const noexcept {
         return Be32::from_raw(static_cast<uint32_t>(v4_addresses[static_cast<size_t>(direction)]));
     }
@@ -105,7 +111,7 @@ struct alignas(kCacheLine) Bucket {
 };
 static_assert(sizeof(Bucket) == kCacheLine);
 
-// The second unit of an IPv6 connection: source and destination by direction.
+// The second unit of an IPv6 or mixed connection: source and destination by direction, as IpAddr holds them.
 struct alignas(kCacheLine) V6Addresses {
     struct OneWay {
         std::array<uint8_t, 16> source;
@@ -125,7 +131,7 @@ struct alignas(kCacheLine) Header {
     uint32_t free_pairs;   // first of the pairs without a live unit: its even unit + 1, or 0
     uint32_t free_halves;  // first of the free units beside a live one: unit + 1, or 0
     uint32_t size;         // connections; read by any thread
-    uint32_t units_used;   // an IPv6 connection uses two
+    uint32_t units_used;   // an IPv6 or mixed connection uses two
     uint32_t high_water;   // units from here on have never been used; read by any thread
     uint32_t lives;        // connections ever opened, modulo 2^31
     HashKey secret;
@@ -139,7 +145,8 @@ class Table {
     // A unit's number shares a word with the direction.
     static constexpr uint32_t kCapacityMax = 1U << 28;
 
-    // Bytes that `capacity` IPv4 connections (or half as many of IPv6) take; 0 where capacity is 0 or beyond kCapacityMax.
+    // Bytes that `capacity` IPv4 connections (or half as many of those that take two units) take; 0 where capacity is 0 or beyond
+    // kCapacityMax.
     [[nodiscard]] static size_t memory_needed(uint32_t capacity) noexcept;
     // Clears and lays out `memory`, which must outlive the table and begin on a cache line. InvalidArgument names what does not fit.
     static Result<Table> create(std::span<std::byte> memory, uint32_t capacity, const HashKey& secret);
@@ -196,7 +203,7 @@ class Table {
         __atomic_store_n(&entries_[index.value].tags[static_cast<size_t>(direction)], tag, __ATOMIC_RELAXED);
     }
 
-    // The hashes are hash(entry.forward) and hash(entry.reverse); both keys are of one family. The entry is complete before either key can
+    // The hashes are hash(entry.forward) and hash(entry.reverse); each key is of one family. The entry is complete before either key can
     // be found. Bounded: at most kSearchNodes buckets are read and kMovesMax slots moved for each key.
     [[nodiscard]] Inserted insert(const Connection& entry, uint64_t forward_hash, uint64_t reverse_hash) noexcept;
     // The index may come back with the next insert(); generation() tells the lives apart.
@@ -216,7 +223,7 @@ class Table {
     // --- Any thread --------------------------------------------------------------------------------------------------------------------
 
     [[nodiscard]] uint32_t size() const noexcept { return __atomic_load_n(&header_->size, __ATOMIC_RELAXED); }
-    // In units: IPv4 connections, or half as many of IPv6.
+    // In units: IPv4 connections, or half as many of others.
     [[nodiscard]] uint32_t capacity() const noexcept { return capacity_; }
     [[nodiscard]] uint32_t units_used() const noexcept { return __atomic_load_n(&header_->units_used, __ATOMIC_RELAXED); }
     // The share of slots that hold a key.
@@ -256,7 +263,8 @@ class Table {
         return *reinterpret_cast<const detail::V6Addresses*>(&entries_[unit + 1]);
     }
     PENSTOCK_ALWAYS_INLINE bool holds(uint32_t reference, const packet::FlowKey& key) const noexcept;
-    PENSTOCK_ALWAYS_INLINE bool holds_v4(uint32_t reference, const packet::FlowKey& key) const noexcept;
+    PENSTOCK_ALWAYS_INLINE bool holds_v4(uint32_t reference, const packet::FlowKey& key) const noexcept;  // false where it is mixed
+    PENSTOCK_ALWAYS_INLINE bool holds_addresses(uint32_t reference, const packet::FlowKey& key) const noexcept;
     PENSTOCK_ALWAYS_INLINE Found find_in(uint32_t bucket, uint32_t tag, const packet::FlowKey& key) const noexcept;
     // The first reference of a bucket whose tag matches; kNone where there is none.
     PENSTOCK_ALWAYS_INLINE uint32_t candidate_in(uint32_t bucket, uint32_t tag) const noexcept;
@@ -269,7 +277,7 @@ class Table {
     [[nodiscard]] uint32_t take_pair() noexcept;
     void give_back_unit(uint32_t unit) noexcept;
     void give_back_pair(uint32_t unit) noexcept;
-    void give_back_v6(uint32_t unit) noexcept;
+    void give_back_both(uint32_t unit) noexcept;
     void push_half(uint32_t unit) noexcept;
     void remove_half(uint32_t unit) noexcept;
     [[nodiscard]] uint32_t fresh_pair() noexcept;
@@ -304,20 +312,15 @@ inline const std::array<uint8_t, 16>& Entry::v6_destination(Direction direction)
 PENSTOCK_ALWAYS_INLINE bool Table::holds_v4(uint32_t reference, const packet::FlowKey& key) const noexcept {
     const Entry& entry = entries_[reference >> 1];
     const size_t direction = reference & 1;
-    const auto kind = static_cast<uint16_t>(static_cast<uint16_t>(key.protocol) | static_cast<uint16_t>(IpFamily::V4) << 8);
+    const auto kind = static_cast<uint16_t>(static_cast<uint16_t>(key.protocol) | static_cast<uint16_t>(KeyFamilies::V4) << 8);
     return ((entry.v4_addresses[direction] ^ packet::v4_addresses(key)) | (uint64_t{entry.port_pairs[direction]} ^ packet::port_pair(key)) |
             static_cast<uint64_t>(load<uint16_t>(&entry.protocol) ^ kind)) == 0;
 }
 
-PENSTOCK_ALWAYS_INLINE bool Table::holds(uint32_t reference, const packet::FlowKey& key) const noexcept {
-    if (key.source.is_v4()) {
-        return holds_v4(reference, key);
-    }
+// The key against a pair of units.
+PENSTOCK_ALWAYS_INLINE bool Table::holds_addresses(uint32_t reference, const packet::FlowKey& key) const noexcept {
     const Entry& entry = entries_[reference >> 1];
     const size_t direction = reference & 1;
-    if (!entry.is_v6()) {
-        return false;
-    }
     const auto wanted = load<std::array<uint64_t, 4>>(&key);
     const auto held = load<std::array<uint64_t, 4>>(&v6_addresses(reference >> 1).by_direction[direction]);
     uint64_t difference = (entry.port_pairs[direction] ^ packet::port_pair(key)) |
@@ -326,6 +329,14 @@ PENSTOCK_ALWAYS_INLINE bool Table::holds(uint32_t reference, const packet::FlowK
         difference |= wanted[i] ^ held[i];
     }
     return difference == 0;
+}
+
+PENSTOCK_ALWAYS_INLINE bool Table::holds(uint32_t reference, const packet::FlowKey& key) const noexcept {
+    const Entry& entry = entries_[reference >> 1];
+    if (key.source.is_v4()) {
+        return holds_v4(reference, key) || (entry.is_mixed() && holds_addresses(reference, key));
+    }
+    return entry.is_v6() && holds_addresses(reference, key);
 }
 
 PENSTOCK_ALWAYS_INLINE Found Table::find_in(uint32_t bucket, uint32_t tag, const packet::FlowKey& key) const noexcept {
@@ -400,7 +411,7 @@ PENSTOCK_ALWAYS_INLINE void Table::find_all(uint32_t count, KeyAt&& key_at, Hash
         } else if (kHasV6 ? holds(candidate[i], key_at(i)) : holds_v4(candidate[i], key_at(i))) [[likely]] {
             found_at(i) = {{candidate[i] >> 1}, static_cast<Direction>(candidate[i] & 1)};
         } else {
-            found_at(i) = find_slowly(key_at(i), hash_at(i));  // another key has this tag: one look-up in 2^29
+            found_at(i) = find_slowly(key_at(i), hash_at(i));  // another key has this tag: one look-up in 2^29; or it is a mixed one's
         }
     }
 }

@@ -58,6 +58,14 @@ Connection numbered_v6(uint32_t n) {
     return connection;
 }
 
+// Client and endpoint of different families: an even number's client is of IPv4.
+Connection numbered_mixed(uint32_t n) {
+    Connection connection = numbered(n);
+    const Connection v6 = numbered_v6(n);
+    (n % 2 == 0 ? connection.reverse : connection.forward) = n % 2 == 0 ? v6.reverse : v6.forward;
+    return connection;
+}
+
 bool is_same(const Connection& a, const Connection& b) {
     return a.forward == b.forward && a.reverse == b.reverse && a.last_seen == b.last_seen && a.opened_at == b.opened_at &&
            a.service == b.service && a.backend == b.backend && a.snat_pool == b.snat_pool && a.l4_delta == b.l4_delta &&
@@ -169,17 +177,21 @@ TEST(Table, CanBeAdoptedWhereverItsMemoryLies) {
         ASSERT_EQ(insert(f.table, numbered(n)).status, InsertStatus::Inserted);
     }
     f.table.erase(f.table.find(numbered(3).forward, f.table.hash(numbered(3).forward)).index);
+    ASSERT_EQ(insert(f.table, numbered_mixed(900)).status, InsertStatus::Inserted);
     const test::AlignedMemory elsewhere(f.memory.span().size());
     std::memcpy(elsewhere.span().data(), f.memory.span().data(), f.memory.span().size());
     std::memset(f.memory.span().data(), 0xee, f.memory.span().size());
 
     Result<Table> adopted = Table::adopt(elsewhere.span());
     ASSERT_TRUE(adopted) << adopted.error().what;
-    EXPECT_EQ(adopted->size(), 399u);
+    EXPECT_EQ(adopted->size(), 400u);
+    for (const packet::FlowKey& key : {numbered_mixed(900).forward, numbered_mixed(900).reverse}) {
+        EXPECT_TRUE(adopted->find(key, adopted->hash(key)).is_hit());
+    }
     for (uint32_t n = 0; n < 400; ++n) {
         EXPECT_EQ(adopted->find(numbered(n).reverse, adopted->hash(numbered(n).reverse)).is_hit(), n != 3) << n;
     }
-    for (uint32_t n = 1'000; n < 1'101; ++n) {
+    for (uint32_t n = 1'000; n < 1'099; ++n) {
         EXPECT_EQ(insert(*adopted, numbered(n)).status, InsertStatus::Inserted);
     }
     EXPECT_EQ(insert(*adopted, numbered(2'000)).status, InsertStatus::Full);
@@ -226,6 +238,54 @@ TEST(Table, BothFamiliesShareTheUnits) {
     }
 }
 
+// One whose keys are of different families takes a pair, and either key leads to it whatever else its burst asks for.
+TEST(Table, MixedConnectionsAreFoundByEitherFamily_ANN32) {
+    Fixture f(8);
+    for (const uint32_t n : {2u, 3u}) {
+        const Connection mixed = numbered_mixed(n);
+        ASSERT_NE(mixed.forward.source.is_v4(), mixed.reverse.source.is_v4());
+        const Inserted inserted = insert(f.table, mixed);
+        ASSERT_EQ(inserted.status, InsertStatus::Inserted);
+        EXPECT_EQ(f.table.units_used(), 2u);
+        const Entry& entry = f.table.at(inserted.index);
+        EXPECT_TRUE(entry.is_v6() && entry.is_mixed());
+        EXPECT_EQ(entry.key(Direction::Forward), mixed.forward);
+        EXPECT_EQ(entry.key(Direction::Reverse), mixed.reverse);
+        EXPECT_TRUE(is_same(f.table.connection(inserted.index), mixed));
+        EXPECT_FALSE(f.table.is_live(inserted.index.value + 1));
+        Connection read;
+        EXPECT_TRUE(f.table.read(inserted.index.value, read) && is_same(read, mixed));
+        EXPECT_FALSE(f.table.read(inserted.index.value + 1, read));
+        for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
+            const packet::FlowKey& key = direction == Direction::Forward ? mixed.forward : mixed.reverse;
+            Found found = f.table.find(key, f.table.hash(key));
+            EXPECT_TRUE(found.index == inserted.index && found.direction == direction);
+            uint64_t hash = 0;
+            found = {};
+            f.table.find_burst(1, [&](uint32_t) -> const packet::FlowKey& { return key; }, &hash, &found);
+            EXPECT_TRUE(found.index == inserted.index && found.direction == direction);
+        }
+        EXPECT_EQ(insert(f.table, mixed).status, InsertStatus::ForwardTaken);
+        Connection same_reverse = numbered(20 + n);
+        same_reverse.reverse = mixed.reverse;
+        same_reverse.forward = mixed.reverse.source.is_v4() ? numbered(20 + n).forward : numbered_v6(20 + n).forward;
+        EXPECT_EQ(insert(f.table, same_reverse).status, InsertStatus::ReverseTaken);
+        f.table.erase(inserted.index);
+        EXPECT_EQ(f.table.units_used(), 0u);
+        EXPECT_FALSE(f.table.find(mixed.forward, f.table.hash(mixed.forward)).is_hit());
+        EXPECT_FALSE(f.table.find(mixed.reverse, f.table.hash(mixed.reverse)).is_hit());
+    }
+    // A pair that held one holds two of IPv4 afterwards.
+    Fixture small(2);
+    small.table.erase(insert(small.table, numbered_mixed(4)).index);
+    EXPECT_EQ(insert(small.table, numbered(5)).status, InsertStatus::Inserted);
+    EXPECT_EQ(insert(small.table, numbered(6)).status, InsertStatus::Inserted);
+    EXPECT_EQ(insert(small.table, numbered_mixed(7)).status, InsertStatus::Full);
+    for (const uint32_t n : {5u, 6u}) {
+        EXPECT_TRUE(small.table.find(numbered(n).forward, small.table.hash(numbered(n).forward)).is_hit());
+    }
+}
+
 // An attacker who knows which keys share a bucket and a tag under one secret has learnt nothing about another.
 TEST(Table, WhichKeysCollideFollowsFromTheSecret) {
     constexpr uint32_t kKeys = 1 << 14;
@@ -261,9 +321,9 @@ TEST(Table, WhichKeysCollideFollowsFromTheSecret) {
     });
 }
 
-// Two threads, as in production. The worker fills the table's only pair with one IPv6 connection, then with two of IPv4, as fast as it can,
-// everything worked out beforehand, so that a lister is overtaken in most of its copies; what it gets must be one connection, whole.
-// (Without the generation check in read() it meets torn copies within milliseconds.) The thread sanitizer proves the rest.
+// Two threads, as in production. The worker fills the table's only pair with one IPv6 or mixed connection, then with two of IPv4, as fast
+// as it can, everything worked out beforehand, so that a lister is overtaken in most of its copies; what it gets must be one connection,
+// whole. (Without the generation check in read() it meets torn copies within milliseconds.) The thread sanitizer proves the rest.
 TEST(Table, AListerNeverSeesATornEntry) {
     Fixture f(2);
     const Table& for_reading = f.table;
@@ -276,7 +336,9 @@ TEST(Table, AListerNeverSeesATornEntry) {
             if (!for_reading.read(static_cast<uint32_t>(copies.load(std::memory_order_relaxed) % 2), seen) && !for_reading.read(0, seen)) {
                 continue;
             }
-            Connection expected = seen.forward.source.is_v4() ? numbered(seen.service.value) : numbered_v6(seen.service.value);
+            const uint32_t n = seen.service.value;
+            const bool is_mixed = seen.forward.source.is_v4() != seen.reverse.source.is_v4();
+            Connection expected = is_mixed ? numbered_mixed(n) : seen.forward.source.is_v4() ? numbered(n) : numbered_v6(n);
             expected.state = seen.state;
             expected.last_seen = seen.last_seen;
             if (!is_same(seen, expected)) {
@@ -293,7 +355,7 @@ TEST(Table, AListerNeverSeesATornEntry) {
     };
     std::vector<Prepared> prepared;
     for (uint32_t n = 0; n < 64; ++n) {
-        const Connection connection = n % 3 == 0 ? numbered_v6(n) : numbered(n);
+        const Connection connection = n % 12 == 0 ? numbered_mixed(n) : n % 3 == 0 ? numbered_v6(n) : numbered(n);
         prepared.push_back({connection, f.table.hash(connection.forward), f.table.hash(connection.reverse)});
     }
     // Until both threads have done much, as on a busy machine either may pause for long; the last bound only ends the test where the lister
