@@ -88,7 +88,7 @@ inline constexpr uint32_t kSweepPeriodMs = 5'000;
 static_assert(uint64_t{units_per_tick(limits::kConnectionsDefault)} * (kSweepPeriodMs / kAgingTickMs) >= limits::kConnectionsDefault);
 static_assert(units_per_tick(limits::kConnectionsDefault) <= 64, "a tick must stay short beside a burst");
 
-// Connections to be given up so that one more fits: one, or the two IPv4 connections of a pair that an IPv6 connection wants.
+// Connections to be given up so that one more fits: one, or the two IPv4 connections of a pair that another one wants.
 struct Victims {
     std::array<ConnectionIndex, 2> index;
     uint32_t count = 0;
@@ -142,8 +142,9 @@ class Aging {
     // RST has, and that was seen longest ago: two minutes of TIME-WAIT must not bound the rate of short connections, and who can write
     // RSTs in a client's name, SYN, ACK and all, must not fill the table with what lives for them. Where there is none of these either,
     // the one that was seen longest ago of those whose backend has not spoken since the handshake: an ACK is forged as easily, and such a
-    // connection lives for a day. Never another one. `family` is that of the connection that wants room: IPv6 needs a pair, and what lives
-    // in the pair goes together, no more readily than the best of it. The caller gives back what they hold and erases them.
+    // connection lives for a day. Never another one. `family` is that of the connection that wants room, V6 for a mixed one: it needs a
+    // pair, and what lives in the pair goes together, no more readily than the best of it. The caller gives back what they hold and erases
+    // them.
     [[nodiscard]] Victims find_victims(const Table& table, IpFamily family, uint32_t budget_units) noexcept;
 
  private:

@@ -21,6 +21,11 @@ static_assert(sizeof(EthernetHeader) == 14);
 inline constexpr uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
 
+// Of an untagged frame with a whole header.
+[[nodiscard]] inline uint16_t ether_type(const uint8_t* frame) noexcept {
+    return load<Be16>(frame + offsetof(EthernetHeader, type)).host();
+}
+
 // RFC 791, 3.1. Options follow where header_bytes() exceeds sizeof.
 struct Ipv4Header {
     uint8_t version_and_words = 0x45;

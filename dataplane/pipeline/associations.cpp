@@ -5,6 +5,7 @@
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/sctp.hpp"
 #include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/other_family.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -102,6 +103,8 @@ void send_association(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         const Be32 destination = association.v4_source(other);
         translate_by(burst, i, association, direction, association.v4_destination(other), destination);
         forward_one(ctx, burst, i, destination, burst.parsed[i].l3_length);
+    } else if (association.is_mixed()) {
+        send_to_other_family(ctx, burst, i, burst.found[i]);
     } else {
         const std::array<uint8_t, 16>& destination = association.v6_source(other);
         translate_by(burst, i, association, direction, association.v6_destination(other), destination);

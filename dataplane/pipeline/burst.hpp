@@ -46,6 +46,7 @@ struct Burst {
     std::array<uint8_t*, limits::kBurstMax> data{};      // first byte of the Ethernet header
     std::array<uint16_t, limits::kBurstMax> length{};    // frame bytes; an answer made in place may change it
     std::array<uint16_t, limits::kBurstMax> capacity{};  // bytes from data to the end of its buffer
+    std::array<uint16_t, limits::kBurstMax> headroom{};  // bytes in front of data that are its buffer's too
     std::array<Arrival, limits::kBurstMax> arrival{};
 
     std::array<packet::Parsed, limits::kBurstMax> parsed{};
@@ -58,6 +59,7 @@ struct Burst {
     std::array<DatagramIndex, limits::kBurstMax> datagram{};  // of the fragments; unset where the table has no room for it
     std::array<SeatIndex, limits::kBurstMax> seat{};          // where verdict is Await
     PacketList icmp;                                          // what classify leaves to serve_icmp
+    PacketList moved;                                         // whose frame begins elsewhere in its buffer now (other_family.hpp)
     bool has_v6 = false;                                      // some of the flows are of IPv6
     PacketList hits;                                          // packets of known connections, from conn_lookup on
     PacketList misses;                                        // packets for new_flow
@@ -69,14 +71,16 @@ struct Burst {
     std::array<IpAddr, limits::kBurstMax> next_hop{};         // where verdict is Hold
     std::array<SplitNote, limits::kBurstMax> split;           // where verdict is Split
 
-    // Adds a packet and returns its index. The caller knows that there is room.
-    uint32_t add(rte_mbuf* mbuf, uint8_t* first_byte, uint16_t frame_length, uint16_t buffer_capacity, Arrival how) noexcept {
+    // Adds a packet and returns its index. The caller knows that there is room. One without headroom is not made IPv6.
+    uint32_t add(rte_mbuf* mbuf, uint8_t* first_byte, uint16_t frame_length, uint16_t buffer_capacity, Arrival how,
+                 uint16_t buffer_headroom = 0) noexcept {
         PENSTOCK_ASSERT(count < limits::kBurstMax);
         const uint32_t i = count++;
         handle[i] = mbuf;
         data[i] = first_byte;
         length[i] = frame_length;
         capacity[i] = buffer_capacity;
+        headroom[i] = buffer_headroom;
         arrival[i] = how;
         verdict[i] = Verdict::None;
         answers[i] = false;

@@ -162,6 +162,7 @@ void classify(WorkerContext& ctx, Burst& burst) noexcept {
     burst.flows.count = 0;
     burst.host_flows.count = 0;
     burst.icmp.count = 0;
+    burst.moved.count = 0;
     burst.fragments.count = 0;
     burst.has_v6 = false;
     for (uint32_t i = 0; i < burst.count; ++i) {

@@ -76,9 +76,12 @@ struct WorkerContext {
     lb::AffinityTable affinity;  // the same memory for all workers
     stats::CounterRows counters;
     ResolveQueue* resolve = nullptr;
+    uint32_t ipv4_ids = 0;  // of packets that became IPv4
 
     stats::WorkerCounters& count() noexcept { return *counters.worker; }
     stats::PortCounters& count(NicPortId port) noexcept { return counters.worker->ports[port.value]; }
+    // For a packet that has had no id. Workers take turns, so that none of the last 65,536 / workers packets of any of them has it.
+    uint16_t next_ipv4_id() noexcept { return static_cast<uint16_t>(ipv4_ids++ * workers + self.value); }
     // Start of a round: what the stages take for the present.
     void begin_round(const config::Snapshot* current, TscTime time) noexcept {
         snapshot = current;

@@ -2,8 +2,11 @@
 
 #include <optional>
 
+#include "dataplane/packet/other_family.hpp"
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/other_family.hpp"
+#include "dataplane/pipeline/own_errors.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -76,6 +79,9 @@ bool is_credible(Burst& burst, uint32_t i, const Quote& quote, const conn::Entry
     if (!told) {
         return true;
     }
+    if (told->mtu == 0 && parsed.family == IpFamily::V4 && connection.is_mixed()) {
+        return true;  // from a router that knows no better (RFC 1191, 5): conversion finds an MTU, which IPv6 never has below 1,280
+    }
     if (told->mtu < mtu_min(parsed.family)) {
         return false;
     }
@@ -129,6 +135,32 @@ void translate(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote,
     ctx.count()[stats::Counter::IcmpErrorsTranslated].add(burst.verdict[i] == Verdict::Drop ? 0 : 1);
 }
 
+// The same of a mixed connection. What a router on the way says cannot come from its own address, which the other family has no words for:
+// the gateway is a router there too, and says it by its own (RFC 6791).
+PENSTOCK_NOINLINE void convert(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote, const conn::Entry& connection,
+                               conn::Direction direction) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    const packet::FlowKey as_arrived = connection.key(direction);
+    const packet::FlowKey as_sent = connection.key(conn::opposite(direction));
+    const packet::ErrorFamilyRewrite rewrite{.source = error_source(*ctx.snapshot, as_sent, parsed.key.source == as_arrived.source),
+                                             .destination = as_sent.source,
+                                             .quoted_source = as_sent.source,
+                                             .quoted_destination = as_sent.destination,
+                                             .quoted_source_port = Be16::from_host(as_sent.source_port),
+                                             .quoted_destination_port = Be16::from_host(as_sent.destination_port),
+                                             .quoted_l4 = connection.l4_delta.inverse_if(static_cast<uint16_t>(direction))};
+    if (rewrite.source == rewrite.destination) {
+        return burst.drop(i, DropReason::MartianSource);
+    }
+    packet::MovableFrame frame = frame_to_convert(burst, i);
+    if (const auto converted = packet::error_to_other_family(frame, parsed, quote, rewrite, ctx.next_ipv4_id()); !converted) {
+        return burst.drop(i, converted.error());
+    }
+    take_converted(burst, i, frame);
+    forward_one(ctx, burst, i, as_sent.source, static_cast<uint16_t>(burst.length[i] - parsed.l3_offset));
+    ctx.count()[stats::Counter::IcmpErrorsTranslated].add(burst.verdict[i] == Verdict::Drop ? 0 : 1);
+}
+
 void pass(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote, conn::Found found) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     if (!packet::has_valid_icmp_checksum(ByteView(burst.data[i], burst.length[i]), parsed)) {
@@ -143,6 +175,9 @@ void pass(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote, conn
     const conn::Entry& connection = ctx.connections.at(found.index);
     if (!is_credible(burst, i, quote, connection, found.direction)) {
         return burst.drop(i, DropReason::BadIcmp);
+    }
+    if (connection.is_mixed()) {
+        return convert(ctx, burst, i, quote, connection, found.direction);
     }
     connection.is_v6() ? translate<std::array<uint8_t, 16>>(ctx, burst, i, quote, connection, found.direction)
                        : translate<Be32>(ctx, burst, i, quote, connection, found.direction);

@@ -5,6 +5,8 @@
 //               <- VIP: "client -> VIP"      <- endpoint: "SNAT -> endpoint"          the endpoint's address becomes the VIP,
 //               <- router: "client -> VIP"   <- router: "SNAT -> endpoint"            a router's stays its own
 //
+// Where client and endpoint are of different families, the error is converted (RFC 7915), and a router's address becomes the gateway's.
+//
 // An error does not keep a connection alive, opens none, and is of no concern to source ranges (SRC-006): that its flow exists is what lets
 // it in. One about no flow is dropped, unless it may be about a connection of the gateway host itself.
 #pragma once

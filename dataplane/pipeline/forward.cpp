@@ -7,19 +7,24 @@
 namespace penstock::pipeline {
 namespace {
 
-// As it stands in the frame now, after translation.
+// As it stands in the frame now, after translation, perhaps to the other family.
 IpAddr source_in(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
     const uint8_t* const header = frame + parsed.l3_offset;
-    if (parsed.family == IpFamily::V4) {
+    if (packet::ether_type(frame) == packet::kEtherTypeIpv4) {
         return IpAddr::v4(load<Be32>(header + offsetof(packet::Ipv4Header, source)));
     }
     return IpAddr::v6(load<std::array<uint8_t, 16>>(header + offsetof(packet::Ipv6Header, source)));
 }
 
-// An IPv4 packet whose sender lets routers cut it.
+// An IPv4 packet whose sender lets routers cut it, or what has become of one: send_to_other_family() has looked. What came as IPv6 is cut
+// by its sender alone, unless it is IPv4 now.
 bool may_be_split(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
-    const uint8_t* const flags_at = frame + parsed.l3_offset + offsetof(packet::Ipv4Header, flags_and_offset);
-    return parsed.family == IpFamily::V4 && (load<Be16>(flags_at).host() & packet::Ipv4Header::kDontFragment) == 0;
+    const uint8_t* const header = frame + parsed.l3_offset;
+    if (packet::ether_type(frame) == packet::kEtherTypeIpv4) {
+        const auto flags = load<Be16>(header + offsetof(packet::Ipv4Header, flags_and_offset));
+        return (flags.host() & packet::Ipv4Header::kDontFragment) == 0;
+    }
+    return parsed.family == IpFamily::V4 && header[offsetof(packet::Ipv6Header, next_header)] == packet::Ipv6ExtensionHeader::kFragment;
 }
 
 }  // namespace
@@ -46,7 +51,7 @@ void deliver_to_host(const WorkerContext& ctx, Burst& burst, uint32_t i, const I
 
 void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, const route::Hop& hop, const IpAddr& destination) noexcept {
     if (!may_be_split(burst.data[i], burst.parsed[i])) {
-        return tell_too_big(ctx, burst, i, hop.mtu);
+        return tell_too_big(ctx, burst, i, hop.mtu, Frame::Translated);
     }
     burst.verdict[i] = Verdict::Split;
     burst.egress[i] = hop.egress;

@@ -3,6 +3,7 @@
 #include "dataplane/packet/fragment.hpp"
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/other_family.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -162,6 +163,8 @@ void translate_later(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& f
         const Be32 destination = connection.v4_source(other);
         packet::translate_fragment(burst.data[i], parsed, connection.v4_destination(other), destination, ip);
         forward_one(ctx, burst, i, destination, parsed.l3_length);
+    } else if (connection.is_mixed()) {
+        send_to_other_family(ctx, burst, i, {fate.connection, fate.direction});
     } else {
         const std::array<uint8_t, 16>& destination = connection.v6_source(other);
         packet::translate_fragment(burst.data[i], parsed, connection.v6_destination(other), destination, ip);

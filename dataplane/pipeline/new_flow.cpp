@@ -67,7 +67,8 @@ PENSTOCK_ALWAYS_INLINE conn::Inserted insert(WorkerContext& ctx, const conn::Con
                                              uint64_t reverse_hash) noexcept {
     conn::Inserted inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);
     if (inserted.status == conn::InsertStatus::Full) [[unlikely]] {
-        const conn::Victims victims = ctx.aging.find_victims(ctx.connections, entry.forward.source.family(), kVictimSearchUnits);
+        const bool is_v4 = entry.forward.source.is_v4() && entry.reverse.source.is_v4();
+        const conn::Victims victims = ctx.aging.find_victims(ctx.connections, is_v4 ? IpFamily::V4 : IpFamily::V6, kVictimSearchUnits);
         for (uint32_t i = 0; i < victims.count; ++i) {
             close_connection(ctx, victims.index[i]);
             ctx.count()[Counter::EvictedConnections].add(1);
@@ -140,8 +141,8 @@ std::optional<DropReason> take_own_port(const WorkerContext& ctx, const FlowKey&
 // that comes from outside with one of its own (ADR 0019).
 std::optional<DropReason> keep_for_host(const WorkerContext& ctx, const FlowKey& forward, Opening& opening) noexcept {
     const route::RouteTable& routes = *ctx.snapshot->routes;
-    if (!routes.is_host_address(opening.backend->address)) {
-        return DropReason::NoRoute;
+    if (!routes.is_host_address(opening.backend->address) || forward.source.is_v4() != opening.backend->address.is_v4()) {
+        return DropReason::NoRoute;  // a client of the other family cannot keep its address
     }
     if (routes.is_host_address(forward.source)) {
         return DropReason::MartianSource;

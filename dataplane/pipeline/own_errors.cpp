@@ -44,16 +44,6 @@ bool is_gateways(const config::Snapshot& snapshot, const IpAddr& address) noexce
     return snapshot.services->is_vip(address) || snapshot.routes->is_host_address(address) || snapshot.snat->addresses.contains(address);
 }
 
-// Where an error about packet i comes from. Linux takes no packet from the wire that has one of its own addresses for a source, so the
-// host hears from whom it has talked to.
-IpAddr source_for(const config::Snapshot& snapshot, const packet::FlowKey& key, bool speaks_for_destination) noexcept {
-    if (speaks_for_destination || snapshot.routes->is_host_address(key.source)) {
-        return key.destination;
-    }
-    const IpAddr own = own_address_towards(*snapshot.routes, key.source);
-    return own.is_unspecified() ? key.destination : own;
-}
-
 // Makes of packet i, which is as it arrived, the error. The limit has been asked before: it costs nothing, and reading a flood's packets
 // would.
 void answer(WorkerContext& ctx, Burst& burst, uint32_t i, packet::IcmpError error, const IpAddr& source) noexcept {
@@ -73,6 +63,15 @@ void answer(WorkerContext& ctx, Burst& burst, uint32_t i, packet::IcmpError erro
 
 }  // namespace
 
+// Linux takes no packet from the wire that has one of its own addresses for a source, so the host hears from whom it has talked to.
+IpAddr error_source(const config::Snapshot& snapshot, const packet::FlowKey& key, bool speaks_for_destination) noexcept {
+    if (speaks_for_destination || snapshot.routes->is_host_address(key.source)) {
+        return key.destination;
+    }
+    const IpAddr own = own_address_towards(*snapshot.routes, key.source);
+    return own.is_unspecified() ? key.destination : own;
+}
+
 void tell_expired(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const config::Snapshot& snapshot = *ctx.snapshot;
@@ -82,10 +81,10 @@ void tell_expired(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (!ctx.rejects.take(ctx.now)) {
         return burst.drop(i, DropReason::RejectLimited);
     }
-    answer(ctx, burst, i, packet::time_exceeded(parsed.family), source_for(snapshot, parsed.key, false));
+    answer(ctx, burst, i, packet::time_exceeded(parsed.family), error_source(snapshot, parsed.key, false));
 }
 
-void tell_too_big(WorkerContext& ctx, Burst& burst, uint32_t i, uint16_t mtu) noexcept {
+void tell_too_big(WorkerContext& ctx, Burst& burst, uint32_t i, uint16_t mtu, Frame frame) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const config::Snapshot& snapshot = *ctx.snapshot;
     if (burst.answers[i] || !is_answerable(*snapshot.routes, burst.data[i], parsed)) {
@@ -94,9 +93,11 @@ void tell_too_big(WorkerContext& ctx, Burst& burst, uint32_t i, uint16_t mtu) no
     if (!ctx.rejects.take(ctx.now)) {
         return burst.drop(i, DropReason::RejectLimited);
     }
-    packet::restore(std::span(burst.data[i], burst.length[i]), parsed);
+    if (frame == Frame::Translated) {
+        packet::restore(std::span(burst.data[i], burst.length[i]), parsed);
+    }
     answer(ctx, burst, i, packet::packet_too_big(parsed.family, mtu),
-           source_for(snapshot, parsed.key, is_gateways(snapshot, parsed.key.destination)));
+           error_source(snapshot, parsed.key, is_gateways(snapshot, parsed.key.destination)));
 }
 
 }  // namespace penstock::pipeline

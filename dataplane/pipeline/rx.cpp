@@ -18,7 +18,7 @@ void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf, Arrival how) n
         return;
     }
     burst.add(mbuf, rte_pktmbuf_mtod(mbuf, uint8_t*), static_cast<uint16_t>(mbuf->data_len),
-              static_cast<uint16_t>(mbuf->data_len + rte_pktmbuf_tailroom(mbuf)), how);
+              static_cast<uint16_t>(mbuf->data_len + rte_pktmbuf_tailroom(mbuf)), how, rte_pktmbuf_headroom(mbuf));
 }
 
 // Kept over handoff rings too: the note lies in the other half of what the PMD wrote.

@@ -7,6 +7,7 @@
 #include "dataplane/pipeline/burst.hpp"
 #include "dataplane/pipeline/context.hpp"
 #include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/other_family.hpp"
 
 namespace penstock::pipeline {
 
@@ -31,10 +32,12 @@ PENSTOCK_ALWAYS_INLINE void send_one(WorkerContext& ctx, Burst& burst, uint32_t 
         const Be32 destination = connection.v4_source(other);
         detail::translate_by(burst, i, connection, direction, connection.v4_destination(other), destination);
         forward_one(ctx, burst, i, destination, burst.parsed[i].l3_length);
-    } else {
+    } else if (!connection.is_mixed()) [[likely]] {
         const std::array<uint8_t, 16>& destination = connection.v6_source(other);
         detail::translate_by(burst, i, connection, direction, connection.v6_destination(other), destination);
         forward_one(ctx, burst, i, IpAddr::v6(destination), burst.parsed[i].l3_length);
+    } else {
+        send_to_other_family(ctx, burst, i, burst.found[i]);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "dataplane/packet/fragment_ipv4.hpp"
+#include "dataplane/packet/fragment_ipv6.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/wire.hpp"
 
@@ -118,7 +119,8 @@ void hold(WorkerContext& ctx, rte_mbuf* mbuf, NicPortId egress, const IpAddr& ne
 
 // The packet's fragments, in buffers of the pool that its own is from: that held the whole packet, so it holds a fragment. The first one is
 // the packet's own buffer, written last. Returns their number; 0: there are no buffers for all of them, and the packet stays as it was.
-uint32_t split(rte_mbuf* mbuf, uint16_t l3_offset, const packet::Ipv4Fragments& fragments,
+template <typename Fragments>
+uint32_t split(rte_mbuf* mbuf, uint16_t l3_offset, const Fragments& fragments,
                std::array<rte_mbuf*, packet::kFragmentsMax>& made) noexcept {
     if (fragments.count() > 1 && rte_pktmbuf_alloc_bulk(mbuf->pool, made.data() + 1, fragments.count() - 1) != 0) {
         return 0;
@@ -126,7 +128,7 @@ uint32_t split(rte_mbuf* mbuf, uint16_t l3_offset, const packet::Ipv4Fragments& 
     made[0] = mbuf;
     const uint8_t* const frame = rte_pktmbuf_mtod(mbuf, const uint8_t*);
     for (uint32_t number = fragments.count(); number-- > 0;) {
-        const packet::Ipv4Fragment fragment = fragments.at(number);
+        const auto fragment = fragments.at(number);
         auto* const to = rte_pktmbuf_mtod(made[number], uint8_t*);
         // The first one's payload is where it was, because its header is as long as the packet's.
         if (number > 0) {
@@ -140,12 +142,13 @@ uint32_t split(rte_mbuf* mbuf, uint16_t l3_offset, const packet::Ipv4Fragments& 
     return fragments.count();
 }
 
-// Packet i is cut and leaves, or is dropped as a whole.
-PENSTOCK_NOINLINE void send_in_fragments(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i) noexcept {
-    rte_mbuf* const mbuf = burst.handle[i];
+// Packet i, cut by `Fragments`, leaves, or is dropped as a whole.
+template <typename Fragments>
+void send_cut(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i) noexcept {
+    rte_mbuf* mbuf = burst.handle[i];
     mbuf->ol_flags = 0;
     const uint16_t l3_offset = burst.parsed[i].l3_offset;
-    const auto fragments = packet::Ipv4Fragments::of(ByteView(burst.data[i], burst.length[i]).subspan(l3_offset), burst.split[i].mtu);
+    const auto fragments = Fragments::of(ByteView(burst.data[i], burst.length[i]).subspan(l3_offset), burst.split[i].mtu);
     if (!fragments) {
         return free_and_count(ctx, &mbuf, 1, DropReason::PacketTooBig);
     }
@@ -161,9 +164,25 @@ PENSTOCK_NOINLINE void send_in_fragments(WorkerContext& ctx, WorkerIo& io, const
     ctx.count()[Counter::FragmentedPackets].add(1);
 }
 
+PENSTOCK_NOINLINE void send_in_fragments(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i) noexcept {
+    packet::ether_type(burst.data[i]) == packet::kEtherTypeIpv4 ? send_cut<packet::Ipv4Fragments>(ctx, io, burst, i)
+                                                                : send_cut<packet::Ipv6Fragments>(ctx, io, burst, i);
+}
+
+// Their frames begin where conversion has put them.
+PENSTOCK_NOINLINE void note_places(const Burst& burst) noexcept {
+    for (uint32_t at = 0; at < burst.moved.count; ++at) {
+        const uint32_t i = burst.moved.at[at];
+        burst.handle[i]->data_off = static_cast<uint16_t>(burst.data[i] - static_cast<const uint8_t*>(burst.handle[i]->buf_addr));
+    }
+}
+
 }  // namespace
 
 void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
+    if (burst.moved.count > 0) [[unlikely]] {
+        note_places(burst);
+    }
     for (uint32_t i = 0; i < burst.count; ++i) {
         rte_mbuf* mbuf = burst.handle[i];
         if (burst.length[i] != mbuf->data_len) {  // an answer was made in place, or a tag or trailer was cut

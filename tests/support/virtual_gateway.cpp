@@ -6,6 +6,7 @@
 
 #include "dataplane/base/check.hpp"
 #include "dataplane/packet/fragment_ipv4.hpp"
+#include "dataplane/packet/fragment_ipv6.hpp"
 
 namespace penstock::test {
 namespace {
@@ -186,14 +187,15 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
         row->scheduler = service.scheduler;
         row->affinity_timeout_s = service.affinity_timeout_s;
         row->affinity_epoch = service.affinity_timeout_s == 0 ? 0 : service.affinity_epoch;
+        const auto endpoints_for = [&](IpFamily frontend) { return service.endpoints_of.value_or(frontend); };
         for (const std::vector<uint8_t>* hosts : {&service.backends, &service.local_backends}) {
             for (const IpFamily family : kFamilies) {
-                row->sets.push_back(backend_set(service, *hosts, family, service.source));
+                row->sets.push_back(backend_set(service, *hosts, endpoints_for(family), service.source));
             }
         }
         for (const IpFamily family : kFamilies) {
             if (service.inside) {
-                row->sets.push_back(backend_set(service, service.inside->backends, family, service.inside->source));
+                row->sets.push_back(backend_set(service, service.inside->backends, endpoints_for(family), service.inside->source));
             }
         }
         std::shared_ptr<lb::SourceFilter> filter;
@@ -349,10 +351,13 @@ void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::ve
         pipeline::Burst burst;
         const size_t end = std::min(packets.size(), first + limits::kBurstMax);
         for (size_t p = first; p < end; ++p) {
-            const size_t length = packets[p].frame.size();
-            packets[p].frame.resize(length + 128);  // an mbuf's tailroom
-            burst.add(nullptr, packets[p].frame.data(), static_cast<uint16_t>(length), static_cast<uint16_t>(length + 128),
-                      packets[p].arrival);
+            std::vector<uint8_t>& buffer = packets[p].frame;
+            const size_t length = buffer.size();
+            constexpr uint16_t kHeadroom = 128, kTailroom = 128;  // an mbuf's
+            buffer.insert(buffer.begin(), kHeadroom, 0xee);
+            buffer.resize(buffer.size() + kTailroom);
+            burst.add(nullptr, buffer.data() + kHeadroom, static_cast<uint16_t>(length), static_cast<uint16_t>(length + kTailroom),
+                      packets[p].arrival, kHeadroom);
         }
         context.begin_round(&snapshot_, now_);
         pipeline::run_stages(context, burst);
@@ -360,7 +365,7 @@ void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::ve
         std::vector<std::vector<InFlight>> onward(workers_.size());
         for (uint32_t i = 0; i < burst.count; ++i) {
             InFlight& packet = packets[first + i];
-            packet.frame.resize(burst.length[i]);
+            packet.frame = std::vector<uint8_t>(burst.data[i], burst.data[i] + burst.length[i]);
             if (burst.verdict[i] == Verdict::Handoff && packet.handoffs < pipeline::handoffs_max(options_.workers)) {
                 packet.arrival = burst.arrival[i];
                 ++packet.arrival.note.handoffs;
@@ -399,7 +404,13 @@ void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::ve
 }
 
 void VirtualGateway::split(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu) {
-    const auto fragments = packet::Ipv4Fragments::of(ByteView(outcome.frame).subspan(parsed.l3_offset), mtu);
+    const bool is_v4 = packet::ether_type(outcome.frame.data()) == packet::kEtherTypeIpv4;
+    is_v4 ? cut<packet::Ipv4Fragments>(outcome, parsed, mtu) : cut<packet::Ipv6Fragments>(outcome, parsed, mtu);
+}
+
+template <typename Fragments>
+void VirtualGateway::cut(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu) {
+    const auto fragments = Fragments::of(ByteView(outcome.frame).subspan(parsed.l3_offset), mtu);
     if (!fragments) {
         outcome.verdict = Verdict::Drop;
         outcome.reason = DropReason::PacketTooBig;
@@ -407,7 +418,7 @@ void VirtualGateway::split(Outcome& outcome, const packet::Parsed& parsed, uint1
     }
     const auto packet_at = outcome.frame.begin() + parsed.l3_offset;
     for (uint32_t number = 0; number < fragments->count(); ++number) {
-        const packet::Ipv4Fragment fragment = fragments->at(number);
+        const auto fragment = fragments->at(number);
         std::vector<uint8_t> frame(outcome.frame.begin(), packet_at);
         frame.insert(frame.end(), fragment.header.begin(), fragment.header.begin() + fragment.header_bytes);
         frame.insert(frame.end(), packet_at + fragment.payload_at, packet_at + fragment.payload_at + fragment.payload_bytes);

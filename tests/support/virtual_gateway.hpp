@@ -64,6 +64,8 @@ struct TestService {
         std::vector<uint8_t> backends;
     };
     std::optional<Inside> inside = {};
+    // All endpoints are of this family, and frontends of the other one are translated (ANN-32). Unset: as `backends` says.
+    std::optional<IpFamily> endpoints_of = {};
 };
 
 struct Outcome {
@@ -195,6 +197,8 @@ class VirtualGateway {
     void start_worker(uint32_t index);
     // As tx.cpp cuts a packet, with plain memory for buffers.
     void split(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu);
+    template <typename Fragments>
+    void cut(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu);
     static constexpr size_t kReleased = ~size_t{0};
     void run_ready_fragments(WorkerId worker, std::vector<Outcome>& outcomes);
     void run(WorkerId worker, std::vector<InFlight> packets, std::vector<Outcome>& outcomes);

@@ -55,6 +55,7 @@ TEST(Masquerade, OnlyAKeptSourceThatIsNotTheEndpointStays_NAT003_NAT005) {
     EXPECT_TRUE(must_translate(false, client, kEndpoint));
     EXPECT_FALSE(must_translate(true, client, kEndpoint));
     EXPECT_TRUE(must_translate(true, kEndpoint, kEndpoint));
+    EXPECT_TRUE(must_translate(true, *IpAddr::parse("2001:db8::2"), kEndpoint)) << "no packet to it holds that address (ANN-32)";
 }
 
 }  // namespace
