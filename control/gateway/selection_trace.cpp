@@ -81,7 +81,12 @@ const model::BackendSet& set_for(const MetFrontend& met, const std::vector<Prefi
 
 std::vector<std::string> selection_trace(const model::BackendSet& set) {
     size_t left = set.endpoints.size() + set.excluded.size();
-    std::vector<std::string> trace = {"endpoints: " + std::to_string(left) + " known, each (address, port) once"};
+    std::vector<std::string> trace;
+    if (set.translates_family) {
+        trace.push_back(std::string("families: no ") + to_string(set.family) + " endpoint for new flows; " +
+                        to_string(set.endpoint_family()) + " ones serve (penstock.io/translate-family)");
+    }
+    trace.push_back("endpoints: " + std::to_string(left) + " known, each (address, port) once");
     for (const Step& step : kSteps) {
         std::vector<model::ExcludedEndpoint> taken_out;
         std::ranges::copy_if(set.excluded, std::back_inserter(taken_out),

@@ -25,6 +25,7 @@ struct MetFrontend {
 // The set that a client at `address` chooses from.
 [[nodiscard]] const model::BackendSet& set_for(const MetFrontend& met, const std::vector<Prefix>& pod_cidrs, const IpAddr& client);
 
+// "families: no IPv6 endpoint for new flows; IPv4 ones serve (penstock.io/translate-family)" where that is so (ANN-32),
 // "endpoints: 12 known, each (address, port) once", then a sentence for each step that this Service has, with how many are left and whom it
 // took out; the first kNamesMax of them by name.
 inline constexpr size_t kNamesMax = 8;

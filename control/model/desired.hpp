@@ -60,14 +60,23 @@ struct ExcludedEndpoint {
     bool operator==(const ExcludedEndpoint&) const = default;
 };
 
-// The endpoints of one family that one traffic policy lets a new flow choose from. Frontend and endpoint are always of one family
-// (DUAL-002), so a dual-stack Service has a set for each.
+[[nodiscard]] constexpr IpFamily other_family(IpFamily family) noexcept {
+    return family == IpFamily::V4 ? IpFamily::V6 : IpFamily::V4;
+}
+
+// The endpoints that one traffic policy lets new flows of one family's frontends choose from, so a dual-stack Service has a set for each.
+// Frontend and endpoint are of one family (DUAL-002), unless the Service asks for translation and has no endpoint of the frontend's
+// (ANN-32).
 struct BackendSet {
     std::vector<Endpoint> endpoints;         // sorted, unique by (address, port)
     std::vector<ExcludedEndpoint> excluded;  // likewise; none of `endpoints`
     lb::SourceMode source = lb::SourceMode::Translate;
     lb::EmptyAction when_empty = lb::EmptyAction::Reject;
-    IpFamily family = IpFamily::V4;  // of every endpoint, and of every frontend that points here
+    IpFamily family = IpFamily::V4;  // of every frontend that points here
+    // Endpoints, excluded ones included, are of the other family (ANN-32); `source` is Translate then: a client's address is none of
+    // theirs.
+    bool translates_family = false;
+    [[nodiscard]] IpFamily endpoint_family() const noexcept { return translates_family ? other_family(family) : family; }
     bool operator==(const BackendSet&) const = default;
 };
 
@@ -135,7 +144,8 @@ struct Service {
     lb::SchedulerKind scheduler = lb::SchedulerKind::RoundRobin;
     InternedText uid;  // of the Kubernetes Service: with another one it is another Service under an old name (GEN-010); "" unknown
     // At least one. What frontends of different classes or clients of different origin may choose from; equal sets are there once. The
-    // external policy's come first: IPv4's where the Service has that family, then IPv6's.
+    // external policy's come first: IPv4's where the Service has that family, then IPv6's, each with endpoints of its own family, whether
+    // or not a frontend points there: who is known to the Service keeps flows.
     std::vector<BackendSet> sets;
     std::vector<Frontend> frontends;    // sorted; may be empty (refused, lost a conflict)
     std::vector<Prefix> source_ranges;  // sorted; who may open flows to filtered frontends; empty: nobody

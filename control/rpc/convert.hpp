@@ -15,8 +15,8 @@
 
 namespace penstock::rpc {
 
-// Sets of one service port: an external and an internal policy for each of two families make four; the rest is room. Only stops runaway
-// input.
+// Sets of one service port: for each of two families the external policy's, which is always there, and at most three that its frontends
+// use, by policy and by where the client is, with endpoints of the one family or of the other. Only stops runaway input.
 inline constexpr int kBackendSetsMax = 8;
 // Kubernetes names are at most 253 bytes (RFC 1123 subdomain); nothing that the gateway repeats in logs and metrics may be longer.
 inline constexpr size_t kNameBytesMax = 253;

@@ -36,13 +36,20 @@ Result<IpAddr> unicast_address(std::string_view text) {
     return *address;
 }
 
-Result<model::Endpoint> endpoint_from(const v1::Endpoint& message, IpFamily family) {
+// Whose family an endpoint missed, for the refusal.
+std::string family_text(const model::BackendSet& set) {
+    return set.translates_family
+               ? std::string("the set's endpoints, ") + to_string(set.endpoint_family()) + " behind " + to_string(set.family)
+               : std::string("the set's family, ") + to_string(set.family);
+}
+
+Result<model::Endpoint> endpoint_from(const v1::Endpoint& message, const model::BackendSet& set) {
     auto address = unicast_address(message.address());
     if (!address) {
         return std::unexpected(std::move(address.error()));
     }
-    if (address->family() != family) {
-        return invalid("address " + address->to_string() + " is not of the set's family, " + to_string(family));
+    if (address->family() != set.endpoint_family()) {
+        return invalid("address " + address->to_string() + " is not of " + family_text(set));
     }
     const auto port = l4_port(message.port());
     if (!port) {
@@ -103,13 +110,13 @@ v1::ExcludedEndpoint::Why to_proto(model::Exclusion why) {
     return v1::ExcludedEndpoint::WHY_UNSPECIFIED;
 }
 
-Result<model::ExcludedEndpoint> excluded_from(const v1::ExcludedEndpoint& message, IpFamily family) {
+Result<model::ExcludedEndpoint> excluded_from(const v1::ExcludedEndpoint& message, const model::BackendSet& set) {
     const std::string& bytes = message.address();
     model::ExcludedEndpoint out;
-    if (bytes.size() != (family == IpFamily::V4 ? 4 : 16)) {
-        return invalid("an address of " + std::to_string(bytes.size()) + " bytes is not of the set's family, " + to_string(family));
+    if (bytes.size() != (set.endpoint_family() == IpFamily::V4 ? 4 : 16)) {
+        return invalid("an address of " + std::to_string(bytes.size()) + " bytes is not of " + family_text(set));
     }
-    if (family == IpFamily::V4) {
+    if (set.endpoint_family() == IpFamily::V4) {
         const auto at = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
         out.address = IpAddr::v4(at(0), at(1), at(2), at(3));
     } else {
@@ -210,11 +217,16 @@ v1::Probe to_proto(const model::Probe& probe) {
 Result<model::BackendSet> backend_set_from(const v1::BackendSet& message) {
     model::BackendSet set;
     set.family = message.ipv6() ? IpFamily::V6 : IpFamily::V4;
+    set.translates_family = message.translates_family();
     const auto source = from_proto(message.source());
     if (!source) {
         return std::unexpected(source.error());
     }
     set.source = *source;
+    if (set.translates_family && set.source == lb::SourceMode::Keep) {
+        return invalid(std::string("source is kept, but the endpoints are ") + to_string(set.endpoint_family()) + " behind " +
+                       to_string(set.family) + ": a client's address is none of theirs");
+    }
     const auto when_empty = from_proto(message.when_empty());
     if (!when_empty) {
         return std::unexpected(when_empty.error());
@@ -225,7 +237,7 @@ Result<model::BackendSet> backend_set_from(const v1::BackendSet& message) {
     }
     set.endpoints.reserve(static_cast<size_t>(message.endpoints_size()));
     for (int i = 0; i < message.endpoints_size(); ++i) {
-        auto endpoint = endpoint_from(message.endpoints(i), set.family);
+        auto endpoint = endpoint_from(message.endpoints(i), set);
         if (!endpoint) {
             // Joined here, not by in_context, so that the path reads "sets[0].endpoints[3]: ...".
             return invalid(indexed("endpoints", i) + ": " + endpoint.error().what);
@@ -243,7 +255,7 @@ Result<model::BackendSet> backend_set_from(const v1::BackendSet& message) {
     }
     set.excluded.reserve(static_cast<size_t>(message.excluded_size()));
     for (int i = 0; i < message.excluded_size(); ++i) {
-        const auto excluded = excluded_from(message.excluded(i), set.family);
+        const auto excluded = excluded_from(message.excluded(i), set);
         if (!excluded) {
             return invalid(indexed("excluded", i) + ": " + excluded.error().what);
         }
@@ -413,6 +425,7 @@ v1::Service to_proto(const model::Service& service) {
         out.set_source(to_proto(set.source));
         out.set_when_empty(to_proto(set.when_empty));
         out.set_ipv6(set.family == IpFamily::V6);
+        out.set_translates_family(set.translates_family);
         out.mutable_endpoints()->Reserve(static_cast<int>(set.endpoints.size()));
         for (const auto& endpoint : set.endpoints) {
             *out.add_endpoints() = to_proto(endpoint);

@@ -26,6 +26,12 @@ const char* source_text(v1::SourceMode mode) {
     return mode == v1::SOURCE_MODE_KEEP ? "kept: backends see the client" : "translated: backends see the gateway";
 }
 
+const char* endpoints_text(const v1::BackendSet& set) {
+    return !set.translates_family() ? "endpoints"
+           : set.ipv6()             ? "IPv4 endpoints behind IPv6 frontends"
+                                    : "IPv6 endpoints behind IPv4 frontends";
+}
+
 const char* empty_text(v1::EmptyAction action) {
     switch (action) {
         case v1::EMPTY_ACTION_DROP:
@@ -120,7 +126,7 @@ std::string port_description(const v1::ServiceStatus& service, const v1::ListBac
                        line("Status", standing_text(service)) + line("Scheduler", text_of(desired.scheduler()));
     for (int i = 0; i < desired.sets_size(); ++i) {
         const v1::BackendSet& set = desired.sets(i);
-        text += line("Set " + std::to_string(i), std::to_string(set.endpoints_size()) + " endpoints; client address " +
+        text += line("Set " + std::to_string(i), std::to_string(set.endpoints_size()) + " " + endpoints_text(set) + "; client address " +
                                                      source_text(set.source()) + "; when empty: " + empty_text(set.when_empty()));
     }
     const std::string ranges = ranges_text(desired);

@@ -256,6 +256,18 @@ Service shop/dns/UDP
 )");
 }
 
+TEST(Views, SetsAcrossFamiliesSaySo_ANN32) {
+    const std::string text = service_description(from_text<v1::ListServicesResponse>(R"(services { desired {
+        key { namespace: "default" name: "web" protocol: PROTOCOL_TCP } service_port: 80
+        sets { endpoints { address: "10.80.2.11" port: 80 } }
+        sets { ipv6: true translates_family: true endpoints { address: "10.80.2.11" port: 80 } }
+        sets { translates_family: true } } result { outcome: OUTCOME_APPLIED } })"),
+                                                 {});
+    EXPECT_NE(text.find("Set 0:           1 endpoints; client"), std::string::npos) << text;
+    EXPECT_NE(text.find("Set 1:           1 IPv4 endpoints behind IPv6 frontends; client"), std::string::npos) << text;
+    EXPECT_NE(text.find("Set 2:           0 IPv6 endpoints behind IPv4 frontends; client"), std::string::npos) << text;
+}
+
 TEST(Views, CountersTables) {
     const auto counters =
         from_text<v1::Counters>(R"(counters { name: "rx_packets" value: 30 per_worker: 10 per_worker: 20 meaning: "packets taken" }

@@ -77,6 +77,28 @@ TEST(Compile, AServiceBecomesRowsAndBackends) {
     EXPECT_TRUE(gateway.now.refusals.empty());
 }
 
+// An IPv6 frontend's set of IPv4 endpoints: the same backends as IPv4's own, with full NAT.
+TEST(Compile, EndpointsOfTheOtherFamilyAreTheServicesOwn_ANN32) {
+    Gateway gateway;
+    auto web = service("web", {external("192.0.2.8", 80), external("2001:db8::8", 80)}, {"10.0.0.1", "10.0.0.2"});
+    web.sets[0].source = lb::SourceMode::Keep;
+    web.sets.push_back({.endpoints = web.sets[0].endpoints, .family = IpFamily::V6, .translates_family = true});
+    web.frontends[1].set = 1;
+    web.affinity_timeout_s = 60;
+    gateway.apply(desired({web}));
+    const auto* row = gateway.find("2001:db8::8", 80);
+    ASSERT_NE(row, nullptr);
+    ASSERT_EQ(row->backends().usable.size(), 2U);
+    EXPECT_EQ(row->backends().usable, gateway.find("192.0.2.8", 80)->backends().usable);
+    EXPECT_EQ(row->backends().source, lb::SourceMode::Translate);
+    const BackendId first = gateway.backend("web", "10.0.0.1");
+    // The first IPv6 endpoint takes over; who serves IPv4 keeps its id.
+    web.sets[1] = {.endpoints = {{ip("2001:db8:1::1"), 8080, 1, "", ""}}, .family = IpFamily::V6};
+    gateway.apply(desired({web}));
+    EXPECT_EQ(gateway.find("2001:db8::8", 80)->backends().usable[0].address, ip("2001:db8:1::1"));
+    EXPECT_EQ(gateway.backend("web", "10.0.0.1"), first);
+}
+
 TEST(Compile, WeightZeroTakesNoNewFlowsAndKeepsItsId_EP018) {
     Gateway gateway;
     auto web = service("web", {external("192.0.2.8", 80)}, {"10.0.0.1", "10.0.0.2"});

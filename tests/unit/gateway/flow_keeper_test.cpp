@@ -150,6 +150,28 @@ TEST(FlowKeeper, AnotherSetThatHasTheEndpointKeepsItsFlows_ETP007_UDP004) {
     EXPECT_EQ(gateway.apply({both}), Orders{});
 }
 
+// The first IPv6 endpoint gets the IPv6 frontend's new flows; those with IPv4 endpoints go on, and back, as long as their endpoints are
+// there.
+TEST(FlowKeeper, FlowsOfTheOtherFamilyStayWithTheirEndpoint_ANN32_DRAIN001_UDP004) {
+    Gateway gateway;
+    auto web = service("web", {external("192.0.2.80", 80), external("2001:db8::80", 80)}, {"10.0.0.1", "10.0.0.2"});
+    web.key.protocol = Protocol::Udp;
+    web.uid = "u1";
+    web.frontends[1].set = 1;
+    const model::BackendSet translated{.endpoints = web.sets[0].endpoints, .family = IpFamily::V6, .translates_family = true};
+    const model::BackendSet own{.endpoints = {{ip("fd00::1"), 8080, 1, "", ""}}, .family = IpFamily::V6};
+    web.sets.push_back(translated);
+    EXPECT_EQ(gateway.apply({web}), Orders{});
+    web.sets[1] = own;
+    EXPECT_EQ(gateway.apply({web}), Orders{});
+    // IPv4 endpoints that are gone take all their flows with them, those by IPv6 frontends as well.
+    web.sets[0].endpoints.erase(web.sets[0].endpoints.begin());
+    EXPECT_EQ(gateway.apply({web}), Orders{"web 10.0.0.1"});
+    web.sets[1] = translated;
+    web.sets[1].endpoints = web.sets[0].endpoints;
+    EXPECT_EQ(gateway.apply({web}), Orders{"web fd00::1"});
+}
+
 TEST(FlowKeeper, TcpFlowsOfAGoneEndpointGoOnWhereNoTimeoutIsSet_DRAIN004) {
     Gateway gateway;
     gateway.apply({tcp({"10.0.0.1", "10.0.0.2"})});

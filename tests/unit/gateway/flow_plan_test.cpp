@@ -189,6 +189,20 @@ TEST(FlowPlan, IsolationBringsAllThatIsOursAndComesLast) {
     EXPECT_EQ(note(plan({.workers = 2}, config, {isolated}), FlowKind::VipIsolate), "not asked for (--vip-isolate)");
 }
 
+// What comes back from an endpoint of the other family comes to the SNAT address of its own, errors included.
+TEST(FlowPlan, IsolationBringsBothFamiliesOfAFrontendWhoseEndpointsAreOfTheOther_ANN32) {
+    auto web = service("web", {external("2001:db8::80", 80)}, {"10.0.0.1"});
+    web.sets[0].family = IpFamily::V6;
+    web.sets[0].translates_family = true;
+    const auto config = flow_config({web}, {{ip("198.51.100.1"), NicPortId{}}});
+    FlowPort isolated = port();
+    isolated.is_isolated = true;
+    auto rules = texts(plan({.workers = 2, .isolate = true}, config, {isolated}).rules, FlowKind::VipIsolate);
+    std::ranges::sort(rules);
+    EXPECT_EQ(rules, (Texts{"arp: queue 0", "everything else: kernel", "ipv6 icmpv6: queue 0", "to 198.51.100.1: spread",
+                            "to 2001:db8::80: spread"}));
+}
+
 TEST(FlowPlan, OfAnIsolatedPortOnlyWhatIsOursIsDropped) {
     const auto config = flow_config({denying("web", {external("192.0.2.80", 80)}, {"10.0.0.0/8"})}, {}, {"198.51.100.0/24"});
     FlowPort isolated = port();

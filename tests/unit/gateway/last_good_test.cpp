@@ -58,6 +58,19 @@ TEST_F(LastGoodFile, ComesBackAsItWas) {
     EXPECT_TRUE((*read)->refused.empty());
 }
 
+TEST_F(LastGoodFile, EndpointsOfTheOtherFamilyComeBack_ANN32) {
+    DesiredState before = state();
+    model::Service six = service("six", {external("2001:db8::1", 80)}, {"10.0.0.1"});
+    six.sets[0].family = IpFamily::V6;
+    six.sets[0].translates_family = true;
+    before.services = desired({six});
+    ASSERT_TRUE(write_last_good(path_, before));
+    const auto read = read_last_good(path_);
+    ASSERT_TRUE(read) << read.error().what;
+    ASSERT_TRUE((*read)->refused.empty());
+    EXPECT_EQ(*(*read)->state.services.at(key("six")), six);
+}
+
 TEST_F(LastGoodFile, NoFileIsNoError) {
     const auto read = read_last_good(path_);
     ASSERT_TRUE(read);

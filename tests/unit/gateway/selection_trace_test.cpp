@@ -36,6 +36,13 @@ TEST(SelectionTrace, IsShortWhereNothingHappened_EP020) {
                                           "readiness: 0 of 0 left", "weight: 0 of 0 left"}));
 }
 
+TEST(SelectionTrace, SaysThatTheOtherFamilyServes_ANN32) {
+    EXPECT_EQ(selection_trace({.endpoints = {{.address = ip("10.0.0.1"), .port = 80}}, .family = IpFamily::V6, .translates_family = true}),
+              (Lines{"families: no IPv6 endpoint for new flows; IPv4 ones serve (penstock.io/translate-family)",
+                     "endpoints: 1 known, each (address, port) once", "address filter: 1 of 1 left", "readiness: 1 of 1 left",
+                     "weight: 1 of 1 left"}));
+}
+
 TEST(SelectionTrace, NamesNoMoreThanAPersonReads_EP020) {
     model::BackendSet set;
     for (int i = 1; i <= 10; ++i) {

@@ -61,6 +61,31 @@ TEST(Convert, AServiceSurvivesTheWire) {
     EXPECT_EQ(*back, service);
 }
 
+// IPv4 endpoints behind IPv6 frontends in set 2, the other way round in set 3.
+model::Service translating() {
+    model::Service service = everything();
+    service.sets.push_back({.endpoints = {{ip("10.0.0.1"), 9376, 1, "", ""}},
+                            .excluded = {{ip("10.0.0.3"), 9376, model::Exclusion::NotReady, false}},
+                            .family = IpFamily::V6,
+                            .translates_family = true});
+    service.sets.push_back({.endpoints = {{ip("2001:db8::9"), 9376, 1, "", ""}},
+                            .excluded = {{ip("2001:db8::a"), 9376, model::Exclusion::NotReady, true}},
+                            .when_empty = lb::EmptyAction::DropNoLocal,
+                            .family = IpFamily::V4,
+                            .translates_family = true});
+    service.frontends[1].set = 2;
+    service.frontends[2].set = 3;
+    return service;
+}
+
+TEST(Convert, EndpointsOfTheOtherFamilySurviveTheWire_ANN32) {
+    const auto back = from_proto(to_proto(translating()));
+    ASSERT_TRUE(back) << back.error().what;
+    EXPECT_EQ(*back, translating());
+    EXPECT_EQ(back->sets[2].endpoint_family(), IpFamily::V4);
+    EXPECT_EQ(back->sets[1].endpoint_family(), IpFamily::V6);
+}
+
 TEST(Convert, EveryEnumeratorSurvivesTheWire) {
     for (const auto value : {Protocol::Tcp, Protocol::Udp, Protocol::Sctp}) {
         EXPECT_EQ(from_proto(to_proto(value)), value);
@@ -212,6 +237,31 @@ TEST(Convert, EachRuleRefusesByName) {
 }
 
 // Whatever path the annotation may have must not cost the Service its place at the gateway.
+TEST(Convert, EndpointsOfAnotherFamilyThanTheSetSaysAreRefused_ANN32_DUAL002) {
+    const std::vector<Breach> breaches = {
+        {"source kept", [](auto& s) { s.mutable_sets(2)->set_source(v1::SOURCE_MODE_KEEP); },
+         "service default/web:http/TCP: sets[2]: source is kept, but the endpoints are IPv4 behind IPv6: a client's address is none of "
+         "theirs"},
+        {"endpoint of the frontends' family", [](auto& s) { s.mutable_sets(2)->mutable_endpoints(0)->set_address("2001:db8::9"); },
+         "sets[2].endpoints[0]: address 2001:db8::9 is not of the set's endpoints, IPv4 behind IPv6"},
+        {"the other way round", [](auto& s) { s.mutable_sets(3)->mutable_endpoints(0)->set_address("10.0.0.1"); },
+         "sets[3].endpoints[0]: address 10.0.0.1 is not of the set's endpoints, IPv6 behind IPv4"},
+        {"excluded of the frontends' family", [](auto& s) { s.mutable_sets(2)->mutable_excluded(0)->set_address(std::string(16, '\1')); },
+         "sets[2]: excluded[0]: an address of 16 bytes is not of the set's endpoints, IPv4 behind IPv6"},
+        {"not said", [](auto& s) { s.mutable_sets(2)->set_translates_family(false); }, "address 10.0.0.1 is not of the set's family, IPv6"},
+        {"frontend of the endpoints' family", [](auto& s) { s.mutable_frontends(0)->set_set(2); },
+         "an IPv4 frontend uses set 2, which is of family IPv6"},
+    };
+    for (const auto& breach : breaches) {
+        auto message = to_proto(translating());
+        breach.make(message);
+        const auto service = from_proto(message);
+        ASSERT_FALSE(service) << breach.name;
+        EXPECT_EQ(service.error().code, Errc::InvalidArgument) << breach.name;
+        EXPECT_NE(service.error().what.find(breach.text), std::string::npos) << breach.name << ": " << service.error().what;
+    }
+}
+
 TEST(Convert, EveryPathThatAnAnnotationMayHaveTravels_ANN10) {
     const annotations::Row& row = annotations::row_of(annotations::Setting::HealthCheckPath);
     const std::string key(row.spellings.front().key);
