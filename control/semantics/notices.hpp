@@ -37,7 +37,7 @@ inline constexpr std::string_view kInvalidNodeAddress = "InvalidNodeAddress";   
 inline constexpr std::string_view kInvalidTopologyKeys = "InvalidTopologyKeys";        // TOPO-005
 inline constexpr std::string_view kTopologyKeysIgnored = "TopologyKeysIgnored";        // TOPO-007
 inline constexpr std::string_view kInvalidAffinityTimeout = "InvalidAffinityTimeout";  // AFF-003
-inline constexpr std::string_view kSourceIpNotPreserved = "SourceIPNotPreserved";      // ETP-004
+inline constexpr std::string_view kSourceIpNotPreserved = "SourceIPNotPreserved";      // ETP-004, ANN-32
 inline constexpr std::string_view kEndpointsTruncated = "EndpointsTruncated";          // EP-015
 inline constexpr std::string_view kNodeNotFound = "NodeNotFound";                      // NODEPORT-002 finds no Node
 }  // namespace reason

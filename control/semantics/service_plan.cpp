@@ -80,22 +80,37 @@ bool is_cluster_ip(const model::Frontend& frontend) {
     return frontend.cls == lb::FrontendClass::ClusterIp;
 }
 
+// The candidates of the other family where they may serve as well (ANN-32), else null.
+const Selection* others_of(const ServicePlan& plan, const std::map<IpFamily, Selection>& candidates, IpFamily family) {
+    return plan.settings.translate_family ? &candidates.at(model::other_family(family)) : nullptr;
+}
+
+// Whether the set is there without a frontend: flows stay with endpoints that the Service knows, whoever gets new ones.
+bool is_always_laid(const ServicePlan& plan, IpFamily family, const Selection& candidates) {
+    return plan.families.has(family) || !candidates.left.empty() || !candidates.excluded.empty();
+}
+
 // Fills the sets of a service port from the candidates of each family that the Service has, and tells each frontend which is its own. Sets
-// that no frontend asks for are not made, but for the first.
-void lay_sets(const std::map<IpFamily, Selection>& candidates, const PolicyRules& rules, model::Service& service) {
-    std::map<IpFamily, SetUse> external;
+// that no frontend asks for are not made, but for the first of each family.
+void lay_sets(const ServicePlan& plan, const std::map<IpFamily, Selection>& candidates, const PolicyRules& rules, model::Service& service) {
+    std::map<IpFamily, uint8_t> own;
     for (const auto& [family, selection] : candidates) {
-        external[family].set = index_of(FamilySets(selection, family, rules).external(), service.sets);
+        if (is_always_laid(plan, family, selection)) {
+            own[family] = index_of(FamilySets(selection, nullptr, family, rules).external(), service.sets);
+        }
     }
     for (const auto& [family, selection] : candidates) {
-        const FamilySets made(selection, family, rules);
+        const Selection* others = others_of(plan, candidates, family);
+        const FamilySets made(selection, others, family, rules);
         const auto has_frontends = [&, family = family](bool cluster_ips) {
             return std::ranges::any_of(service.frontends, [&](const model::Frontend& frontend) {
                 return frontend.family == family && is_cluster_ip(frontend) == cluster_ips;
             });
         };
+        SetUse external;
         if (has_frontends(false)) {
-            external[family].inside_set = index_of(made.external_inside(), service.sets);
+            external.set = others == nullptr ? own.at(family) : index_of(made.external(), service.sets);
+            external.inside_set = index_of(made.external_inside(), service.sets);
         }
         SetUse internal;
         if (has_frontends(true)) {
@@ -104,7 +119,7 @@ void lay_sets(const std::map<IpFamily, Selection>& candidates, const PolicyRules
         }
         for (model::Frontend& frontend : service.frontends) {
             if (frontend.family == family) {
-                const SetUse& use = is_cluster_ip(frontend) ? internal : external[family];
+                const SetUse& use = is_cluster_ip(frontend) ? internal : external;
                 frontend.set = use.set;
                 frontend.inside_set = use.inside_set;
             }
@@ -126,17 +141,54 @@ Selection candidates_of(const ServicePlan& plan, const ServicePort& port, IpFami
     return selection;
 }
 
-// Where backends are Nodes: one set for each family, whoever comes.
+// Where backends are Nodes: one set for each family, whoever comes. A Node's proxy opens nodePorts in the Service's own families only.
 void lay_node_sets(const ServicePlan& plan, L4Port node_port, const std::map<IpFamily, Selection>& candidates, TrafficPolicy policy,
                    const ClusterFacts& facts, const FrontendOwners& owners, model::Service& service) {
+    const auto made = [&](IpFamily family) {
+        return node_backend_set({.family = family, .node_port = node_port, .policy = policy}, plan.settings, candidates.at(family).left,
+                                facts, owners);
+    };
+    const auto made_of_other = [&](IpFamily family) {
+        model::BackendSet set = made(model::other_family(family));
+        set.family = family;
+        set.translates_family = true;
+        set.source = lb::SourceMode::Translate;
+        return set;
+    };
+    std::map<IpFamily, uint8_t> own;
     for (const auto& [family, selection] : candidates) {
-        const uint8_t set = index_of(
-            node_backend_set({.family = family, .node_port = node_port, .policy = policy}, plan.settings, selection.left, facts, owners),
-            service.sets);
+        if (plan.families.has(family)) {
+            own[family] = index_of(made(family), service.sets);
+        }
+    }
+    for (const auto& [family, selection] : candidates) {
+        const auto is_of_family = [family = family](const model::Frontend& frontend) { return frontend.family == family; };
+        if (std::ranges::none_of(service.frontends, is_of_family)) {
+            continue;
+        }
+        uint8_t set = 0;
+        if (!plan.families.has(family)) {
+            set = index_of(made_of_other(family), service.sets);
+        } else if (!plan.settings.translate_family || !plan.families.has(model::other_family(family))) {
+            set = own.at(family);
+        } else {
+            set = index_of(own_or_other(made(family), made_of_other(family), plan.settings.no_endpoints), service.sets);
+        }
         for (model::Frontend& frontend : service.frontends) {
-            if (frontend.family == family) {
-                frontend.set = set;
-            }
+            frontend.set = is_of_family(frontend) ? set : frontend.set;
+        }
+    }
+}
+
+// Policy Local promises the client's address, and across families there is no keeping it (ANN-32).
+void tell_lost_sources(const PolicyRules& rules, const model::Service& service, Notices& notices) {
+    for (const model::Frontend& frontend : service.frontends) {
+        const model::BackendSet& set = service.sets[frontend.set];
+        if (rules.external == TrafficPolicy::Local && !is_cluster_ip(frontend) && set.translates_family) {
+            notices.warn(reason::kSourceIpNotPreserved,
+                         std::string("externalTrafficPolicy Local cannot keep the client's address behind ") + to_string(set.family) +
+                             " frontends: their endpoints are " + to_string(set.endpoint_family()) + " (penstock.io/translate-family)");
+            return;
         }
     }
 }
@@ -182,7 +234,8 @@ ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& o
     plan.topology_keys = topology_keys_of(service, plan.settings.topology_keys, plan.notices);
     plan.affinity_timeout_s = affinity_timeout_of(service, plan.notices);
     plan.ranges = source_ranges_of(service, type, plan.settings.source_ranges_deny, plan.notices);
-    AskedAddresses addresses = asked_addresses_of(name, service, type, plan.families, around.gateway, around.policy, rights, plan.notices);
+    const Families served = plan.settings.translate_family ? Families::both() : plan.families;
+    AskedAddresses addresses = asked_addresses_of(name, service, type, served, around.gateway, around.policy, rights, plan.notices);
     plan.concerns_gateway = addresses.any_named;
     if (plan.settings.withholds_load_balancer_ips) {
         addresses.load_balancer.clear();
@@ -277,7 +330,7 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
                                                    : pod_probe_of(plan.settings);
         std::map<IpFamily, Selection> candidates;
         for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
-            if (plan.families.has(family)) {
+            if (plan.families.has(family) || plan.settings.translate_family) {
                 candidates.emplace(family, candidates_of(plan, port, family, owners, slices, around, of_port[i]));
                 local.add(candidates.at(family).left, around.gateway.node_name);
             }
@@ -285,8 +338,9 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
         if (around.facts.through_nodes) {
             lay_node_sets(plan, port.node_port, candidates, rules.external, around.facts, owners, service);
         } else {
-            lay_sets(candidates, rules, service);
+            lay_sets(plan, candidates, rules, service);
         }
+        tell_lost_sources(rules, service, of_port[i]);
         of_service.append_to(of_port[i]);
         service.notices = of_port[i].sorted();
         decided.push_back(std::move(service));

@@ -45,6 +45,7 @@ struct Families {
     bool v4 = false;
     bool v6 = false;
     [[nodiscard]] bool has(IpFamily family) const noexcept { return family == IpFamily::V4 ? v4 : v6; }
+    [[nodiscard]] static constexpr Families both() noexcept { return {.v4 = true, .v6 = true}; }
     void add(IpFamily family) noexcept { (family == IpFamily::V4 ? v4 : v6) = true; }
     [[nodiscard]] bool none() const noexcept { return !v4 && !v6; }
     bool operator==(const Families&) const = default;

@@ -65,13 +65,24 @@ void tell_limits(const PolicyRules& rules, Notices& notices) {
     }
 }
 
+bool has_usable(const model::BackendSet& set) {
+    return std::ranges::any_of(set.endpoints, [](const model::Endpoint& one) { return one.weight != 0; });
+}
+
+model::BackendSet own_or_other(model::BackendSet own, model::BackendSet other, EmptyAction nobody) {
+    const auto knows_some = [](const model::BackendSet& set) { return !set.endpoints.empty() || !set.excluded.empty(); };
+    const bool takes_other =
+        has_usable(other) || (knows_some(other) && !knows_some(own)) || (own.when_empty == nobody && other.when_empty != nobody);
+    return !has_usable(own) && takes_other ? other : own;
+}
+
 model::BackendSet FamilySets::external() const {
     return of_policy(rules_.external, external_source(rules_));
 }
 
 std::optional<model::BackendSet> FamilySets::external_inside() const {
     const bool short_circuit = rules_.external == TrafficPolicy::Local && is_node(rules_) && !rules_.around.facts.pod_cidrs.empty();
-    return short_circuit ? std::optional(cluster(SourceMode::Keep)) : std::nullopt;
+    return short_circuit ? std::optional(of_policy(TrafficPolicy::Cluster, SourceMode::Keep)) : std::nullopt;
 }
 
 model::BackendSet FamilySets::internal() const {
@@ -79,16 +90,27 @@ model::BackendSet FamilySets::internal() const {
 }
 
 std::optional<model::BackendSet> FamilySets::internal_inside() const {
-    const bool kept = !rules_.around.policy.masquerade_all && !rules_.around.facts.pod_cidrs.empty();
-    return kept ? std::optional(of_policy(rules_.internal, SourceMode::Keep)) : std::nullopt;
+    if (rules_.around.policy.masquerade_all || rules_.around.facts.pod_cidrs.empty()) {
+        return std::nullopt;
+    }
+    model::BackendSet inside = of_policy(rules_.internal, SourceMode::Keep);
+    return inside.translates_family ? std::nullopt : std::optional(std::move(inside));  // nobody's address is kept
 }
 
 model::BackendSet FamilySets::of_policy(TrafficPolicy policy, SourceMode source) const {
-    return policy == TrafficPolicy::Local ? local(source) : cluster(source);
+    model::BackendSet own = made(policy, {.candidates = candidates_, .source = source});
+    if (others_ == nullptr || has_usable(own)) {
+        return own;
+    }
+    return own_or_other(std::move(own), made(policy, {.candidates = *others_, .translates_family = true}), rules_.no_endpoints);
 }
 
-model::BackendSet FamilySets::cluster(SourceMode source) const {
-    Selection selection = candidates_;
+model::BackendSet FamilySets::made(TrafficPolicy policy, const Making& making) const {
+    return policy == TrafficPolicy::Local ? local(making) : cluster(making);
+}
+
+model::BackendSet FamilySets::cluster(const Making& making) const {
+    Selection selection = making.candidates;
     select_cluster(selection);
     const Origin origin = origin_of(rules_.around.gateway, rules_.around.nodes);
     EmptyAction when_empty = rules_.no_endpoints;
@@ -101,24 +123,25 @@ model::BackendSet FamilySets::cluster(SourceMode source) const {
     } else if (!selection.left.empty() && selection.left.front().readiness == Readiness::Ready) {  // not in the fallback (EP-012)
         select_by_hints(selection, origin);
     }
-    return set_of(std::move(selection), source, when_empty);
+    return set_of(std::move(selection), making, when_empty);
 }
 
-model::BackendSet FamilySets::local(SourceMode source) const {
-    Selection everywhere = candidates_;
+model::BackendSet FamilySets::local(const Making& making) const {
+    Selection everywhere = making.candidates;
     select_cluster(everywhere);
     if (!is_node(rules_)) {
-        return set_of(std::move(everywhere), source, rules_.no_endpoints);
+        return set_of(std::move(everywhere), making, rules_.no_endpoints);
     }
-    Selection here = candidates_;
+    Selection here = making.candidates;
     select_local(here, rules_.around.gateway.node_name);
     // Somebody upstream may try another node, so silence is kinder than a reset (ETP-003).
     const bool only_elsewhere = !has_usable(here.left) && has_usable(everywhere.left);
-    return set_of(std::move(here), source, only_elsewhere ? EmptyAction::DropNoLocal : rules_.no_endpoints);
+    return set_of(std::move(here), making, only_elsewhere ? EmptyAction::DropNoLocal : rules_.no_endpoints);
 }
 
-model::BackendSet FamilySets::set_of(Selection selection, SourceMode source, EmptyAction when_empty) const {
-    model::BackendSet set{.source = source, .when_empty = when_empty, .family = family_};
+model::BackendSet FamilySets::set_of(Selection selection, const Making& making, EmptyAction when_empty) const {
+    model::BackendSet set{
+        .source = making.source, .when_empty = when_empty, .family = family_, .translates_family = making.translates_family};
     set.endpoints.reserve(selection.left.size());
     for (const Candidate& candidate : selection.left) {
         set.endpoints.push_back({.address = candidate.address,

@@ -5,6 +5,9 @@
 //   Cluster, L X N   near before far, translated                    the same
 //   Local, L X N     this node's, kept                              node mode: near before far, kept (ETP-006)
 //   either, C        as internalTrafficPolicy says, translated      the same, kept (NAT-004)
+//
+// All of that is asked of the endpoints of the frontend's own family. Where they leave nobody to new flows, and the Service asks for it, it
+// is asked once more of the other family's (ANN-32), and whatever is kept above is translated then.
 #pragma once
 
 #include <array>
@@ -37,11 +40,20 @@ struct PolicyRules {
 // (TOPO-007). Ask only where the Service has L, X or N frontends.
 void tell_limits(const PolicyRules& rules, Notices& notices);
 
-// The sets of one service port and one family, from candidates that have passed the steps before the policy's.
+// Whether a new flow could go to an endpoint of it: with nothing but weight 0 it cannot (EP-018).
+[[nodiscard]] bool has_usable(const model::BackendSet& set);
+
+// Of a set with endpoints of the frontends' own family and one with the other's, both of one policy: the one to be used (ANN-32). It is the
+// own one as long as that has an endpoint for new flows. Where neither has, it is the one whose endpoints there are, or whose answer tells
+// of some that may not be chosen here (ETP-003, TOPO-004): `nobody` is the answer where there are none anywhere.
+[[nodiscard]] model::BackendSet own_or_other(model::BackendSet own, model::BackendSet other, lb::EmptyAction nobody);
+
+// The sets of one service port and one family of frontends, from candidates that have passed the steps before the policy's. Borrowed.
 class FamilySets {
  public:
-    FamilySets(const Selection& candidates, IpFamily family, const PolicyRules& rules)
-        : candidates_(candidates), family_(family), rules_(rules) {}
+    // `others`: of the other family, where the Service lets them serve (ANN-32), else null.
+    FamilySets(const Selection& candidates, const Selection* others, IpFamily family, const PolicyRules& rules)
+        : candidates_(candidates), others_(others), family_(family), rules_(rules) {}
 
     // Behind L, X and N frontends.
     [[nodiscard]] model::BackendSet external() const;
@@ -52,12 +64,20 @@ class FamilySets {
     [[nodiscard]] std::optional<model::BackendSet> internal_inside() const;
 
  private:
+    // How a set is made from candidates: of which family, and what becomes of the source address.
+    struct Making {
+        const Selection& candidates;
+        lb::SourceMode source = lb::SourceMode::Translate;
+        bool translates_family = false;
+    };
     [[nodiscard]] model::BackendSet of_policy(TrafficPolicy policy, lb::SourceMode source) const;
-    [[nodiscard]] model::BackendSet cluster(lb::SourceMode source) const;
-    [[nodiscard]] model::BackendSet local(lb::SourceMode source) const;
-    [[nodiscard]] model::BackendSet set_of(Selection selection, lb::SourceMode source, lb::EmptyAction when_empty) const;
+    [[nodiscard]] model::BackendSet made(TrafficPolicy policy, const Making& making) const;
+    [[nodiscard]] model::BackendSet cluster(const Making& making) const;
+    [[nodiscard]] model::BackendSet local(const Making& making) const;
+    [[nodiscard]] model::BackendSet set_of(Selection selection, const Making& making, lb::EmptyAction when_empty) const;
 
     const Selection& candidates_;
+    const Selection* others_;
     IpFamily family_;
     const PolicyRules& rules_;
 };

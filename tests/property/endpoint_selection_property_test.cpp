@@ -1,6 +1,7 @@
 // Endpoint selection against a model of a page: random clusters, rules read from the requirement sheet by hand, no code in common with the
 // room. What is compared is everything that a new flow may meet: who may be chosen and with what weight, who may not and by which step,
-// whether the client's address is kept, and what an empty set answers; for clients outside and inside, at external IPs and at ClusterIPs.
+// whether the client's address is kept, of which family endpoints are, and what an empty set answers; for clients outside and inside, at
+// external IPs and at ClusterIPs of both families.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -31,8 +32,13 @@ const std::vector<std::pair<std::string, int>> kAddresses = {
     {"10.244.0.256", 0}, {"::ffff:10.244.0.1", 0}, {"fd00::1", 0}, {"", 0},
     {"10.96.0.1", -6}, {"203.0.113.7", -7},
 };
+const std::vector<std::pair<std::string, int>> kAddresses6 = {
+    {"fd00:244::1", 1}, {"fd00:244::2", 2}, {"FD00:0244:0::2", 2}, {"fd00:244::3", 3}, {"fd00:244::4", 4},
+    {"::1", -1}, {"fe80::1", -2}, {"ff02::5", -3}, {"::", -5}, {"fd00:244::g", 0}, {"10.244.0.1", 0}, {"2001:db8::7", -7},
+};
 // clang-format on
 constexpr size_t kGoodAddresses = 5;
+constexpr const char* kTranslate = "penstock.io/translate-family";
 
 template <typename T>
 T any_of(Prng& prng, const std::vector<T>& values) {
@@ -58,10 +64,10 @@ std::map<std::string, std::string> any_labels(Prng& prng) {
     return labels;
 }
 
-kube::Endpoint any_endpoint(Prng& prng) {
+kube::Endpoint any_endpoint(Prng& prng, const std::vector<std::pair<std::string, int>>& addresses) {
     kube::Endpoint one;
     // The first kGoodAddresses of the list three times out of four.
-    one.address = kAddresses[prng.below(prng.one_in(4) ? kAddresses.size() : kGoodAddresses)].first;
+    one.address = addresses[prng.below(prng.one_in(4) ? addresses.size() : kGoodAddresses)].first;
     one.ready = any_condition(prng);
     one.serving = any_condition(prng);
     one.terminating = any_condition(prng);
@@ -78,7 +84,7 @@ kube::Endpoint any_endpoint(Prng& prng) {
 
 void add_slice(Prng& prng, World& world) {
     kube::EndpointSlice& slice = world.slice("slice-" + std::to_string(prng.below(6)), "default/web", {});
-    slice.address_type = any_of<std::string>(prng, {"IPv4", "IPv4", "IPv4", "IPv4", "IPv6", "FQDN"});
+    slice.address_type = any_of<std::string>(prng, {"IPv4", "IPv4", "IPv4", "IPv4", "IPv6", "IPv6", "FQDN"});
     slice.ports.clear();
     slice.topology.clear();
     for (uint64_t j = prng.one_in(20) ? 0 : prng.between(1, 3); j > 0; --j) {
@@ -88,7 +94,7 @@ void add_slice(Prng& prng, World& world) {
              .port = any_of<std::optional<int64_t>>(prng, {8080, 8080, 8080, 8080, 8080, 9090, 9090, 9090, 0, std::nullopt, 65536, -1})});
     }
     for (uint64_t j = prng.below(8); j > 0; --j) {
-        slice.endpoints.push_back(any_endpoint(prng));
+        slice.endpoints.push_back(any_endpoint(prng, slice.address_type == "IPv6" ? kAddresses6 : kAddresses));
     }
     if (prng.one_in(4)) {
         for (size_t j = 0; j < slice.endpoints.size(); ++j) {
@@ -119,8 +125,18 @@ World random_world(Prng& prng) {
             node.pod_cidrs = any_of<std::vector<std::string>>(prng, {{}, {"10.245.0.0/24"}});
         }
     }
+    world.service("default/yard", "10.96.0.1");  // so that it is a ClusterIP whatever families the other one has
     kube::Service& web = world.service("default/web", "10.96.0.1");
-    web.external_ips = {"203.0.113.7"};
+    web.ip_families = any_of<std::vector<std::string>>(prng, {{"IPv4"}, {"IPv4"}, {"IPv6"}, {"IPv6", "IPv4"}});
+    web.cluster_ips.clear();
+    for (const std::string& family : web.ip_families) {
+        web.cluster_ips.push_back(family == "IPv4" ? "10.96.0.1" : "fd00:96::1");
+    }
+    web.cluster_ip = web.cluster_ips[0];
+    web.external_ips = {"203.0.113.7", "2001:db8::7"};
+    if (prng.one_in(2)) {
+        web.meta.annotations[kTranslate] = any_of<std::string>(prng, {"true", "1", "false", "both"});
+    }
     web.external_traffic_policy = any_of<std::string>(prng, {"Local", "Cluster"});
     web.internal_traffic_policy = any_of<std::string>(prng, {"Local", "Cluster"});
     web.ports = {{.name = "http", .port = 80}};
@@ -161,17 +177,64 @@ struct View {
     std::map<Place, std::string> fate;
     bool kept = false;
     EmptyAction when_empty = EmptyAction::Reject;
+    bool translates_family = false;  // ANN-32
     bool operator==(const View&) const = default;
 };
 
+IpFamily other_than(IpFamily family) {
+    return family == IpFamily::V4 ? IpFamily::V6 : IpFamily::V4;
+}
+
 class Model {
  public:
-    explicit Model(const World& world) : world_(world), web_(world.objects.services.begin()->second) { merge(); }
+    explicit Model(const World& world) : world_(world), web_(world.objects.services.begin()->second) {
+        merge(IpFamily::V4);
+        merge(IpFamily::V6);
+    }
 
-    std::map<Place, Known> all;
+    std::map<IpFamily, std::map<Place, Known>> by_family;
 
-    // At an external IP or a ClusterIP; for a client outside or inside.
-    [[nodiscard]] View view(bool external, bool inside) const {
+    [[nodiscard]] bool translates() const {
+        const auto value = web_.meta.annotations.find(kTranslate);
+        return value != web_.meta.annotations.end() && (value->second == "true" || value->second == "1");
+    }
+    [[nodiscard]] bool serves(IpFamily family) const { return translates() || std::ranges::count(web_.ip_families, to_string(family)) > 0; }
+
+    // At an external IP or a ClusterIP of `family`; for a client outside or inside.
+    [[nodiscard]] View view(bool external, bool inside, IpFamily family) const {
+        const View own = view_of_own(external, inside, family);
+        if (!translates() || usable(own, family)) {
+            return own;
+        }
+        View other = view_of_own(external, inside, other_than(family));
+        other.kept = false;
+        other.translates_family = true;
+        const EmptyAction nobody = nobody_anywhere();
+        const bool tells_more = own.when_empty == nobody && other.when_empty != nobody;
+        const bool knows_more = own.fate.empty() && !other.fate.empty();
+        return usable(other, other_than(family)) || tells_more || knows_more ? other : own;
+    }
+
+    static int meaning(const kube::EndpointAddress& address, IpFamily family) {
+        for (const auto& [known, number] : family == IpFamily::V4 ? kAddresses : kAddresses6) {
+            if (kube::EndpointAddress(known) == address) {
+                return number;
+            }
+        }
+        return 0;
+    }
+
+ private:
+    [[nodiscard]] EmptyAction nobody_anywhere() const {
+        const bool drop = web_.meta.annotations.contains("penstock.io/no-endpoints-action");
+        return drop ? EmptyAction::Drop : EmptyAction::Reject;  // REJ-001
+    }
+    [[nodiscard]] bool usable(const View& view, IpFamily family) const {
+        return std::ranges::any_of(view.fate,
+                                   [&](const auto& one) { return one.second.empty() && by_family.at(family).at(one.first).weight > 0; });
+    }
+    [[nodiscard]] View view_of_own(bool external, bool inside, IpFamily family) const {
+        const std::map<Place, Known>& all = by_family.at(family);
         const bool node = world_.gateway.mode == model::GatewayMode::Node;
         bool local = (external ? web_.external_traffic_policy : web_.internal_traffic_policy) == "Local";
         View view;
@@ -183,8 +246,7 @@ class Model {
         } else {
             view.kept = inside && pod_cidrs_known() && !world_.policy.masquerade_all;  // NAT-004
         }
-        const bool drop = web_.meta.annotations.contains("penstock.io/no-endpoints-action");
-        view.when_empty = drop ? EmptyAction::Drop : EmptyAction::Reject;  // REJ-001
+        view.when_empty = nobody_anywhere();
         std::map<Place, std::string>& fate = view.fate;
         for (const auto& [place, one] : all) {
             fate[place] = place.first < 0 ? "forbidden" : selected(one) ? "" : "node selector";
@@ -249,16 +311,6 @@ class Model {
         return view;
     }
 
-    static int meaning(const kube::EndpointAddress& address) {
-        for (const auto& [known, number] : kAddresses) {
-            if (kube::EndpointAddress(known) == address) {
-                return number;
-            }
-        }
-        return 0;
-    }
-
- private:
     using Labels = std::map<std::string, std::string>;
 
     [[nodiscard]] const Labels* labels_of(const std::string& node) const {
@@ -291,14 +343,15 @@ class Model {
                                      : wanted->second == "!weight"                            ? !labels->contains("weight")
                                                                                               : !is(kRack, "1"));
     }
-    void merge() {
+    void merge(IpFamily family) {
+        std::map<Place, Known>& all = by_family[family];
         for (const auto& [name, slice] : world_.objects.slices) {  // in the order of names
             int64_t port = 0;
             for (const kube::EndpointPort& entry : slice.ports) {  // EP-003, EP-009
                 const bool good = entry.name == "http" && entry.protocol == "TCP" && entry.port && *entry.port > 0 && *entry.port < 65536;
                 port = port == 0 && good ? *entry.port : port;
             }
-            if (slice.address_type != "IPv4" || port == 0) {  // EP-008; the Service is IPv4
+            if (slice.address_type != to_string(family) || port == 0) {  // EP-008
                 continue;
             }
             for (size_t i = 0; i < slice.endpoints.size(); ++i) {
@@ -324,8 +377,8 @@ class Model {
                            labels->contains("weight")) {
                     known.weight = labels->at("weight") == "0" ? 0 : labels->at("weight") == "3" ? 3 : 1;
                 }
-                if (meaning(one.address) != 0) {  // EP-005
-                    const auto [found, first] = all.try_emplace({meaning(one.address), port}, known);
+                if (meaning(one.address, family) != 0) {  // EP-005
+                    const auto [found, first] = all.try_emplace({meaning(one.address, family), port}, known);
                     if (!first && known.rank < found->second.rank) {  // EP-004
                         found->second = known;
                     }
@@ -341,23 +394,26 @@ class Model {
 // ------------------------------------------------------------------------------------------------------------------------- the comparison
 
 View view_of(const model::BackendSet& set, const Model& model) {
-    View view{.fate = {}, .kept = set.source == lb::SourceMode::Keep, .when_empty = set.when_empty};
+    View view{
+        .fate = {}, .kept = set.source == lb::SourceMode::Keep, .when_empty = set.when_empty, .translates_family = set.translates_family};
+    const IpFamily family = set.endpoint_family();
+    const std::map<Place, Known>& all = model.by_family.at(family);
     for (const model::Endpoint& one : set.endpoints) {
-        const Place place{Model::meaning(one.address.to_string()), one.port};
+        const Place place{Model::meaning(one.address.to_string(), family), one.port};
         EXPECT_TRUE(view.fate.emplace(place, "").second) << "an endpoint twice";
-        EXPECT_EQ(one.node_name, model.all.at(place).endpoint->node_name.value());
-        EXPECT_EQ(one.weight, model.all.at(place).weight);
+        EXPECT_EQ(one.node_name, all.at(place).endpoint->node_name.value());
+        EXPECT_EQ(one.weight, all.at(place).weight);
     }
     for (const model::ExcludedEndpoint& one : set.excluded) {
-        const Place place{Model::meaning(one.address.to_string()), one.port};
+        const Place place{Model::meaning(one.address.to_string(), family), one.port};
         EXPECT_TRUE(view.fate.emplace(place, word_for(one.why)).second) << "an endpoint twice";
-        EXPECT_EQ(one.serving, model.all.at(place).serving);
+        EXPECT_EQ(one.serving, all.at(place).serving);
     }
     return view;
 }
 
 TEST(EndpointSelection,
-     AgreesWithAPageOfModel_EP003_EP004_EP005_EP006_EP009_EP010_EP011_EP012_EP013_EP018_EP020_ETP003_ETP006_ETP009_TOPO002_TOPO008) {
+     AgreesWithAPageOfModel_EP003_EP004_EP005_EP006_EP009_EP010_EP011_EP012_EP013_EP018_EP020_ETP003_ETP006_ETP009_TOPO002_TOPO008_ANN32) {
     Prng prng;
     std::map<std::string, size_t> seen;
     for (int i = 0; i < kInputs && !::testing::Test::HasFailure(); ++i) {
@@ -366,27 +422,46 @@ TEST(EndpointSelection,
         const Outcome outcome = world.evaluate();
         const model::Service* web = find(outcome, "default/web:http/TCP");
         ASSERT_NE(web, nullptr);
-        ASSERT_EQ(web->frontends.size(), world.policy.serve_cluster_ips ? 2U : 1U);
-        ASSERT_LE(web->sets.size(), 8U);
         const Model model(world);
+        const size_t cluster_ips = world.policy.serve_cluster_ips ? world.objects.services.begin()->second.cluster_ips.size() : 0;
+        ASSERT_EQ(web->frontends.size(), (model.serves(IpFamily::V4) ? 1 : 0) + (model.serves(IpFamily::V6) ? 1 : 0) + cluster_ips);
+        ASSERT_LE(web->sets.size(), 8U);
         for (const model::Frontend& frontend : web->frontends) {
             const bool external = frontend.cls == lb::FrontendClass::ExternalIp;
             for (const bool inside : {false, true}) {
                 const View found = view_of(web->sets.at(inside ? frontend.inside_set.value_or(frontend.set) : frontend.set), model);
-                const View expected = model.view(external, inside);
+                const View expected = model.view(external, inside, frontend.family);
                 ASSERT_EQ(found.fate, expected.fate) << (external ? "external" : "internal") << (inside ? " inside" : " outside");
                 ASSERT_EQ(found.kept, expected.kept);
                 ASSERT_EQ(found.when_empty, expected.when_empty);
+                ASSERT_EQ(found.translates_family, expected.translates_family);
+                ASSERT_FALSE(found.kept && found.translates_family);
                 for (const auto& [place, why] : found.fate) {
                     ++seen[why];
                 }
                 ++seen[found.when_empty == EmptyAction::DropNoLocal ? "drop" : "other"];
+                ++seen[found.translates_family ? "translated family" : "own family"];
             }
         }
+        // Whoever may keep flows is known, whichever frontends lead where (UDP-001, DRAIN-003).
+        size_t known = 0;
+        for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
+            known += model.serves(family) ? model.by_family.at(family).size() : 0;
+        }
+        std::set<std::pair<IpAddr, L4Port>> places;
+        for (const model::BackendSet& set : web->sets) {
+            for (const model::Endpoint& one : set.endpoints) {
+                places.emplace(one.address, one.port);
+            }
+            for (const model::ExcludedEndpoint& one : set.excluded) {
+                places.emplace(one.address, one.port);
+            }
+        }
+        ASSERT_EQ(places.size(), known);
     }
     // The inputs are worth the time only if they reach every end.
-    for (const char* why :
-         {"", "forbidden", "node selector", "not ready", "terminating", "not local", "topology keys", "topology hints", "drop"}) {
+    for (const char* why : {"", "forbidden", "node selector", "not ready", "terminating", "not local", "topology keys", "topology hints",
+                            "drop", "translated family"}) {
         EXPECT_GT(seen[why], size_t{kInputs} / 100) << why;
     }
 }

@@ -146,6 +146,9 @@ kube::ServicePtr random_service(Prng& prng) {
     if (prng.one_in(4)) {
         service.meta.annotations["penstock.io/node-weight-label"] = "weight";
     }
+    if (prng.one_in(3)) {
+        service.meta.annotations["penstock.io/translate-family"] = any_of<std::string>(prng, {"true", "true", "false", "?"});
+    }
     for (uint64_t i = prng.below(3); i > 0; --i) {
         service.external_ips.push_back(any_address(prng));
     }
@@ -175,7 +178,8 @@ kube::EndpointSlicePtr random_slice(Prng& prng) {
     slice.ports = {{.name = "p", .port = any_of<int64_t>(prng, {8080, 8081})},
                    {.name = "q", .protocol = any_of<std::string>(prng, {"TCP", "UDP", "QUIC"}), .port = 8081}};
     for (uint64_t i = prng.below(4); i > 0; --i) {
-        slice.endpoints.push_back(endpoint(prng.one_in(3) ? any_address(prng) : "10.244.0." + std::to_string(prng.below(4)),
+        const std::string pods = slice.address_type == "IPv6" ? "fd00:244::" : "10.244.0.";
+        slice.endpoints.push_back(endpoint(prng.one_in(3) ? any_address(prng) : pods + std::to_string(prng.between(1, 4)),
                                            any_of<std::string>(prng, {"edge-1", "edge-2", "other", ""})));
         slice.endpoints.back().ready = !prng.one_in(3);
         slice.endpoints.back().terminating = prng.one_in(3);

@@ -40,6 +40,9 @@ World random_world(Prng& prng) {
         service.meta.creation_timestamp =
             any_of<std::string>(prng, {"", "2024-01-01T00:00:00Z", "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"});
         service.external_traffic_policy = any_of<std::string>(prng, {"Cluster", "Local", "?"});
+        if (prng.one_in(3)) {
+            service.meta.annotations["penstock.io/translate-family"] = "true";
+        }
         service.external_ips.clear();
         service.ingress.clear();
         service.ports.clear();
@@ -144,7 +147,7 @@ TEST(Evaluate, EveryTupleHasOneOwnerAndNoEndpointIsAFrontend_SVC018_EP006) {
             for (const model::BackendSet& set : service.sets) {
                 for (const model::Endpoint& one : set.endpoints) {
                     ASSERT_EQ(std::ranges::find(vips, one.address), vips.end()) << "input " << i << ": " << one.address.to_string();
-                    ASSERT_EQ(one.address.family(), set.family);
+                    ASSERT_EQ(one.address.family(), set.endpoint_family());
                 }
             }
         }

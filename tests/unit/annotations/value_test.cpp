@@ -311,7 +311,7 @@ TEST(AnnotationValue, SnatAndTheRest_ANN30_ANN31_ANN32) {
                                   "service.beta.kubernetes.io/external-traffic", "service.beta.kubernetes.io/healthcheck-nodeport"}) {
         expect_meanings(key, {{"x", "x!"}});
     }
-    expect_meanings(own("translate-family"), {{"false", "false"}, {"true", "true!"}, {"64", "invalid"}});
+    expect_meanings(own("translate-family"), {{"false", "false"}, {"true", "true"}, {"T", "true"}, {"64", "invalid"}});
     expect_meanings(own("affinity-scope"), {{"port", "port"}, {"service", "service!"}, {"all", "invalid"}});
 }
 

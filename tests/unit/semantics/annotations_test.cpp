@@ -247,7 +247,6 @@ TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4_ANN11_ANN17_ANN22) {
         {"penstock.io/scope", "external", false},
         {"penstock.io/load-balancer-ips", "198.51.100.7", true},
         {"metallb.io/address-pool", "edge", true},
-        {"penstock.io/translate-family", "true", true},
         {"penstock.io/idle-timeout", "60", false},
         {"example.com/access-log", "true", false},
     };
