@@ -13,9 +13,11 @@ namespace {
 constexpr uint32_t kConnectionsMax = (1U << 28) + 1;  // one more than a connection table can hold (pipeline/context.hpp)
 
 // A worker that holds 10 million connections has more pools than there can be endpoints (limits::kBackendsMax), and the one line of each
-// costs a connection 8 bytes. The least is for small tables, whose few connections may all go to different endpoints.
+// costs a connection 8 bytes. The least is for small tables, whose few connections may all go to different endpoints; in a tiny one four
+// for each connection leave no set short.
 constexpr uint32_t kConnectionsPerPool = 8;
 constexpr uint32_t kPoolsMin = 4'096;
+constexpr uint32_t kPoolsPerConnectionMax = 4;
 static_assert(10'000'000 / kConnectionsPerPool > limits::kBackendsMax);
 
 // Least live ports of a pool that keeps a map, however few words it has: fewer are found as soon without one, and the map's head is paid
@@ -40,7 +42,10 @@ struct PortProposer::Layout {
     // `sharers`: among how many workers the ports of a block are divided. Of many, a map has fewer ports to tell of and is worth it sooner:
     // from an eighth of them live.
     Layout(uint32_t connections, uint32_t blocks, uint32_t sharers) noexcept
-        : sets((std::max(connections / kConnectionsPerPool, kPoolsMin) + kPoolsPerSet - 1) / kPoolsPerSet),
+        : sets((std::max(connections / kConnectionsPerPool,
+                         std::min(connections, kPoolsMin / kPoolsPerConnectionMax) * kPoolsPerConnectionMax) +
+                kPoolsPerSet - 1) /
+               kPoolsPerSet),
           pools(sets * kPoolsPerSet + 1),
           map_from(std::max(blocks * kSharersOfWholeMap / std::max(sharers, kSharersOfWholeMap), kMapFromMin)),
           maps(connections / map_from + kSpareMaps),
