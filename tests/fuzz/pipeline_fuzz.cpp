@@ -14,6 +14,7 @@
 #include "tests/fuzz/pipeline/grammar.hpp"
 #include "tests/fuzz/pipeline/judge.hpp"
 #include "tests/fuzz/pipeline/world.hpp"
+#include "tests/fuzz/support/digest.hpp"
 #include "tests/support/packet_builder.hpp"
 
 namespace penstock::fuzz {
@@ -34,6 +35,8 @@ VirtualGateway::Options options_for(uint32_t workers) {
             .rejects_per_second = 4,
             .rejects_burst = 4,
             .affinity_entries = 64,
+            .services = 16,
+            .backends = 32,
             .secrets_from = workers};
 }
 
@@ -48,6 +51,9 @@ class Program {
             Judge::audit(gateway_, workers_);
         }
         expire_fragments();
+        if (digest.is_wanted) {
+            add_counters();
+        }
     }
 
  private:
@@ -77,21 +83,22 @@ class Program {
 
     void send(Arrived arrived) {
         spoil(choices_, arrived);
-        deliver(arrived);
+        deliver(std::move(arrived));
     }
 
-    void deliver(const Arrived& arrived) {
+    void deliver(Arrived arrived) {
         const WorkerId queue{static_cast<uint8_t>(choices_.below(workers_))};
-        const Outcome outcome = arrived.from_host ? gateway_.send_from_host(arrived.frame, arrived.port, queue)
-                                                  : gateway_.send(arrived.frame, arrived.port, queue);
+        Outcome outcome = arrived.from_host ? gateway_.send_from_host(arrived.frame, arrived.port, queue)
+                                            : gateway_.send(arrived.frame, arrived.port, queue);
         if (is_traced()) {
             tell(arrived, outcome);
         }
+        add(outcome);
         judge_.judge(arrived, outcome, rules_);
         judge_released();
         const bool is_sent = outcome.verdict == Verdict::Transmit || (outcome.verdict == Verdict::Punt && outcome.frame != arrived.frame);
         if (is_sent && outcome.frame.size() >= kEtherBytes) {
-            remember({arrived, outcome.frame, outcome.egress, outcome.verdict == Verdict::Punt});
+            remember({std::move(arrived), std::move(outcome.frame), outcome.egress, outcome.verdict == Verdict::Punt});
         }
     }
 
@@ -102,7 +109,27 @@ class Program {
             if (is_traced()) {
                 tell(arrived, released);
             }
+            add(released);
             judge_.judge(arrived, released, rules_);
+        }
+    }
+
+    static void add(const Outcome& outcome) {
+        if (digest.is_wanted) {
+            digest.add(static_cast<uint64_t>(outcome.verdict) | static_cast<uint64_t>(outcome.reason) << 8 |
+                       uint64_t{outcome.egress.value} << 16 | uint64_t{outcome.worker.value} << 24);
+            digest.add(outcome.frame);
+        }
+    }
+    void add_counters() const {
+        for (uint32_t w = 0; w < workers_; ++w) {
+            stats::WorkerCounters& counters = gateway_.worker(w).count();
+            for (size_t i = 0; i < stats::kCounters; ++i) {
+                digest.add(counters[static_cast<stats::Counter>(i)].read());
+            }
+            for (size_t i = 0; i < kDropReasons; ++i) {
+                digest.add(counters[static_cast<DropReason>(i)].read());
+            }
         }
     }
 
@@ -130,8 +157,8 @@ class Program {
         const Arrived whole = passed_.empty() || whose == 0 ? fresh_packet(choices_)
                               : whose == 1                  ? reply_to(choices_, somebody())
                                                             : next_packet(choices_, somebody());
-        for (const Arrived& fragment : fragments_of(choices_, whole)) {
-            deliver(fragment);
+        for (Arrived& fragment : fragments_of(choices_, whole)) {
+            deliver(std::move(fragment));
         }
     }
 
@@ -161,28 +188,24 @@ class Program {
         switch (choices_.below(6)) {
             case 0:
                 rules_.publication = static_cast<uint8_t>(choices_.below(kPublications));
-                return gateway_.publish(services_of(rules_.publication));
+                break;
             case 1:
                 rules_.has_blocklist = !rules_.has_blocklist;
-                return gateway_.set_blocked_sources(rules_.has_blocklist ? blocklist() : route::PrefixSet());
-            case 2: {
-                static constexpr uint16_t kMtus[] = {1500, 1280, 576, 9000};
-                rules_.mtu = choices_.one_of(kMtus);
-                return gateway_.set_mtu(rules_.mtu);
-            }
+                break;
+            case 2:
+                rules_.mtu_choice = static_cast<uint8_t>(choices_.below(kMtus));
+                break;
             case 3:
                 rules_.has_present_vips = choices_.one_in(2);
-                return gateway_.set_present_vips(rules_.has_present_vips ? kPresentVips : std::vector<IpAddr>());
+                break;
             case 4:
-                return gateway_.set_unresolved(choices_.one_in(2) ? std::vector<uint8_t>{11, 13} : std::vector<uint8_t>());
+                rules_.has_unresolved = choices_.one_in(2);
+                break;
             default:
-                return gateway_.set_rejects_closed_vip_ports(choices_.one_in(2));
+                rules_.rejects_closed_vip_ports = choices_.one_in(2);
+                break;
         }
-    }
-
-    static const route::PrefixSet& blocklist() {
-        static const route::PrefixSet list({*Prefix::make(kBlocked4, 32), *Prefix::make(kBlocked6, 128)});
-        return list;
+        gateway_.use(snapshot_of(rules_));
     }
 
     VirtualGateway& gateway_;
@@ -199,7 +222,7 @@ VirtualGateway& gateway_of(uint32_t workers) {
     std::unique_ptr<VirtualGateway>& gateway = gateways[workers - 1];
     if (!gateway) {
         gateway = std::make_unique<VirtualGateway>(options_for(workers));
-        gateway->publish(services_of(0));
+        gateway->use(snapshot_at_start());
         gateway->remember();
     }
     return *gateway;
@@ -207,6 +230,12 @@ VirtualGateway& gateway_of(uint32_t workers) {
 
 }  // namespace
 }  // namespace penstock::fuzz
+
+// Allocations and frames of functions are most of what AddressSanitizer costs here. Long memories of what was freed, and of who allocated
+// it, make each of them dear; whoever looks into a failure asks for more by ASAN_OPTIONS.
+extern "C" const char* __asan_default_options() {
+    return "malloc_context_size=3:quarantine_size_mb=4:thread_local_quarantine_size_kb=256:detect_stack_use_after_return=0";
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (size > 0) {

@@ -11,6 +11,7 @@
 namespace penstock::test {
 namespace {
 
+constexpr uint16_t kHeadroom = 128, kTailroom = 128;                  // of an mbuf
 constexpr IpFamily kFamilies[] = {IpFamily::V4, IpFamily::V6};  // the order of a Service's sets
 
 std::array<std::pair<IpAddr, NicPortId>, 4> own_addresses() {
@@ -39,11 +40,11 @@ VirtualGateway::VirtualGateway(const Options& options)
     for (uint32_t w = 0; w < options.workers; ++w) {
         workers_.push_back(std::make_unique<WorkerState>(
             conn::Table::memory_needed(options.connections),
-            nat::PortProposer::memory_needed(options.connections, options.snat_ports, options.workers, &reply_rules_)));
+            nat::PortProposer::memory_needed(options.connections, options.snat_ports, options.workers, &reply_rules_), options));
         workers_[w]->table_key = new_key();
         workers_[w]->ports_key = new_key();
+        workers_[w]->pending_key = new_key();
         workers_[w]->fragments_key = new_key();
-        workers_[w]->backend_links.resize(options.connections + options.connections % 2);
         backend_rows_[w] = workers_[w]->backends.data();
         start_worker(w);
     }
@@ -81,9 +82,18 @@ void VirtualGateway::start_worker(uint32_t index) {
     if (!state.schedulers_at_start) {
         const std::span rows = lb::BackendRows(backend_rows_).first(options_.workers);
         state.schedulers_at_start.emplace(state.cursors, new_key().k0, rows);
-        state.cursors_at_start.assign(state.cursors.begin(), state.cursors.begin() + state.services.size() * lb::kBackendSetsMax);
+        state.cursors_at_start.assign(state.cursors.begin(),
+                                      state.cursors.begin() + static_cast<ptrdiff_t>(state.services.size() * lb::kBackendSetsMax));
     }
-    state.context.reset(new pipeline::WorkerContext{
+    // In the place of the one before: half a megabyte from the heap would cost more than all that is written there.
+    static_assert(alignof(pipeline::WorkerContext) > __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+    void* place = state.context.release();
+    if (place == nullptr) {
+        place = ::operator new(sizeof(pipeline::WorkerContext), std::align_val_t{alignof(pipeline::WorkerContext)});
+    } else {
+        std::destroy_at(static_cast<pipeline::WorkerContext*>(place));
+    }
+    state.context.reset(::new (place) pipeline::WorkerContext{
         .self = self,
         .workers = options_.workers,
         .rate = rate_,
@@ -93,7 +103,7 @@ void VirtualGateway::start_worker(uint32_t index) {
         .aging = conn::Aging(conn::Limits(conn::Timeouts{}, rate_)),
         .snat_ports = std::move(*ports),
         .schedulers = *state.schedulers_at_start,
-        .pending = route::PendingPackets<rte_mbuf*>(rate_),
+        .pending = route::PendingPackets<rte_mbuf*>(rate_, state.pending_key),
         .fragments = pipeline::FragmentTable(rate_, state.fragments_key),
         .neighbour_use = route::NeighbourUse(state.neighbour_use),
         .rejects = pipeline::RejectLimiter(options_.rejects_per_second, options_.rejects_burst, rate_),
@@ -106,18 +116,30 @@ void VirtualGateway::start_worker(uint32_t index) {
     state.context->ports[kCluster.value] = {kClusterMac, {options_.flow_stays_on_queue, options_.snat_blocks_on_queue}};
 }
 
+pipeline::WorkerContext& VirtualGateway::begin_round(WorkerState& state) {
+    state.is_new = false;
+    state.context->begin_round(&snapshot_, now_);
+    return *state.context;
+}
+
 void VirtualGateway::remember() {
-    remembered_ = configuration();
+    remembered_ = {now_, snapshot_};
 }
 
 void VirtualGateway::forget() {
-    configuration() = remembered_;
+    now_ = remembered_.now;
+    if (snapshot_.generation != remembered_.snapshot.generation) {
+        snapshot_ = remembered_.snapshot;
+    }
     own_segments_.clear();
     waiting_.clear();
     released_.clear();
     start_affinity();
     for (uint32_t w = 0; w < options_.workers; ++w) {
         WorkerState& state = *workers_[w];
+        if (state.is_new) {
+            continue;
+        }
         std::ranges::copy(state.cursors_at_start, state.cursors.begin());
         std::ranges::fill(state.backend_links, conn::BackendLink{});
         std::ranges::fill(state.backend_heads, 0U);
@@ -129,7 +151,9 @@ void VirtualGateway::forget() {
         std::uninitialized_value_construct(state.backends.begin(), state.backends.end());
         std::destroy_at(&state.resolve);
         std::construct_at(&state.resolve);
+        state.burst = {};
         start_worker(w);
+        state.is_new = true;
     }
 }
 
@@ -139,6 +163,7 @@ ServiceId VirtualGateway::service_id(const TestService& service) {
     if (known != service_ids_.end()) {
         return known->second;
     }
+    PENSTOCK_CHECK(service_ids_.size() < options_.services);
     service_ids_.emplace_back(key, ServiceId{static_cast<uint32_t>(service_ids_.size())});
     return service_ids_.back().second;
 }
@@ -150,6 +175,7 @@ BackendId VirtualGateway::backend_id(const TestService& service, const IpAddr& a
     if (known != backend_ids_.end()) {
         return known->second;
     }
+    PENSTOCK_CHECK(backend_ids_.size() < options_.backends);
     backend_ids_.emplace_back(key, BackendId{static_cast<uint32_t>(backend_ids_.size())});
     return backend_ids_.back().second;
 }
@@ -237,6 +263,13 @@ void VirtualGateway::take_over(const config::Snapshot& from_control) {
     snapshot_ = std::move(next);
 }
 
+void VirtualGateway::use(const config::Snapshot& prepared) {
+    config::Snapshot next = prepared;
+    next.snat = snapshot_.snat;
+    next.generation = snapshot_.generation + 1;
+    snapshot_ = std::move(next);
+}
+
 void VirtualGateway::set_pod_cidrs(std::vector<Prefix> pod_cidrs) {
     snapshot_.cluster_clients = std::make_shared<lb::ClusterClients>(snapshot_.cluster_clients->changed_to(std::move(pod_cidrs)));
     ++snapshot_.generation;
@@ -319,18 +352,23 @@ void VirtualGateway::set_mtu(NicPortId port, uint16_t mtu) {
 Outcome VirtualGateway::send(const std::vector<uint8_t>& frame, NicPortId port, WorkerId receiver, uint16_t mark) {
     pipeline::Arrival arrival{port, {}, mark};
     arrival.note.receiver = receiver;
-    std::vector<Outcome> outcomes(1);
-    run(receiver, {{0, frame, arrival, 0}}, outcomes);
-    return outcomes.front();
+    return send_one(frame, arrival);
 }
 
 Outcome VirtualGateway::send_from_host(const std::vector<uint8_t>& frame, NicPortId port, WorkerId server) {
     pipeline::Arrival arrival{port, {}, 0};
     arrival.note.receiver = server;
     arrival.note.from_host = true;
-    std::vector<Outcome> outcomes(1);
-    run(server, {{0, frame, arrival, 0}}, outcomes);
-    return outcomes.front();
+    return send_one(frame, arrival);
+}
+
+Outcome VirtualGateway::send_one(const std::vector<uint8_t>& frame, const pipeline::Arrival& arrival) {
+    InFlight packet{0, {}, arrival, 0};
+    packet.frame.reserve(kHeadroom + frame.size() + kTailroom);
+    packet.frame = frame;
+    Outcome outcome;
+    run(arrival.note.receiver, {&packet, 1}, {&outcome, 1});
+    return outcome;
 }
 
 std::vector<Outcome> VirtualGateway::send_burst(const std::vector<std::vector<uint8_t>>& frames, NicPortId port, WorkerId receiver) {
@@ -341,65 +379,80 @@ std::vector<Outcome> VirtualGateway::send_burst(const std::vector<std::vector<ui
         arrival.note.receiver = receiver;
         packets.push_back({i, frames[i], arrival, 0});
     }
-    run(receiver, std::move(packets), outcomes);
+    run(receiver, packets, outcomes);
     return outcomes;
 }
 
-void VirtualGateway::run(WorkerId worker, std::vector<InFlight> packets, std::vector<Outcome>& outcomes) {
-    pipeline::WorkerContext& context = *workers_[worker.value]->context;
+void VirtualGateway::run(WorkerId worker, std::span<InFlight> packets, std::span<Outcome> outcomes) {
     for (size_t first = 0; first < packets.size(); first += limits::kBurstMax) {
-        pipeline::Burst burst;
-        const size_t end = std::min(packets.size(), first + limits::kBurstMax);
-        for (size_t p = first; p < end; ++p) {
-            std::vector<uint8_t>& buffer = packets[p].frame;
-            const size_t length = buffer.size();
-            constexpr uint16_t kHeadroom = 128, kTailroom = 128;  // an mbuf's
-            buffer.insert(buffer.begin(), kHeadroom, 0xee);
-            buffer.resize(buffer.size() + kTailroom);
-            burst.add(nullptr, buffer.data() + kHeadroom, static_cast<uint16_t>(length), static_cast<uint16_t>(length + kTailroom),
-                      packets[p].arrival, kHeadroom);
+        const std::span<InFlight> taken = packets.subspan(first, std::min<size_t>(packets.size() - first, limits::kBurstMax));
+        pipeline::WorkerContext& context = begin_round(*workers_[worker.value]);
+        pipeline::Burst& burst = workers_[worker.value]->burst;
+        burst.count = 0;
+        for (InFlight& packet : taken) {
+            const size_t length = packet.frame.size();
+            packet.frame.insert(packet.frame.begin(), kHeadroom, 0xee);
+            packet.frame.resize(packet.frame.size() + kTailroom);
+            burst.add(nullptr, packet.frame.data() + kHeadroom, static_cast<uint16_t>(length), static_cast<uint16_t>(length + kTailroom),
+                      packet.arrival, kHeadroom);
         }
-        context.begin_round(&snapshot_, now_);
         pipeline::run_stages(context, burst);
         collect_own_segments(context);
-        std::vector<std::vector<InFlight>> onward(workers_.size());
+        std::vector<std::pair<WorkerId, InFlight>> handed;
         for (uint32_t i = 0; i < burst.count; ++i) {
-            InFlight& packet = packets[first + i];
-            packet.frame = std::vector<uint8_t>(burst.data[i], burst.data[i] + burst.length[i]);
+            InFlight& packet = taken[i];
+            packet.frame.erase(packet.frame.begin(), packet.frame.begin() + (burst.data[i] - packet.frame.data()));
+            packet.frame.resize(burst.length[i]);
             if (burst.verdict[i] == Verdict::Handoff && packet.handoffs < pipeline::handoffs_max(options_.workers)) {
                 packet.arrival = burst.arrival[i];
                 ++packet.arrival.note.handoffs;
                 packet.arrival.note = pipeline::HandoffNote::unpacked(packet.arrival.note.packed());
                 ++packet.handoffs;
-                onward[burst.handoff_to[i].value].push_back(std::move(packet));
+                handed.emplace_back(burst.handoff_to[i], std::move(packet));
                 continue;
             }
-            const NicPortId egress = burst.verdict[i] == Verdict::Punt ? burst.arrival[i].port : burst.egress[i];
-            Outcome outcome{burst.verdict[i], burst.reason[i], packet.frame, egress, worker, packet.handoffs};
-            if (burst.verdict[i] == Verdict::Split) {
-                split(outcome, burst.parsed[i], burst.split[i].mtu);
-                outcome.waits = burst.split[i].waits;
-            }
-            if (packet.index == kReleased) {
-                outcome.came = packet.came;
-                released_.push_back(outcome);
-            } else {
-                outcomes[packet.index] = outcome;
-            }
-            if (burst.verdict[i] == Verdict::Await) {
-                context.fragments.fill(burst.seat[i], reinterpret_cast<rte_mbuf*>(++last_handle_), burst.arrival[i].port,
-                                       burst.arrival[i].note);
-                packet.index = kReleased;
-                packet.came = packet.frame;
-                waiting_.emplace(last_handle_, std::move(packet));
-            }
+            finish(context, burst, i, packet, outcomes);
         }
-        for (uint8_t w = 0; w < onward.size(); ++w) {
-            if (!onward[w].empty()) {
-                run({w}, std::move(onward[w]), outcomes);
+        for (uint8_t w = 0; w < workers_.size() && !handed.empty(); ++w) {
+            std::vector<InFlight> onward;
+            for (auto& [to, packet] : handed) {
+                if (to.value == w) {
+                    onward.push_back(std::move(packet));
+                }
             }
+            run({w}, onward, outcomes);
         }
         run_ready_fragments(worker, outcomes);
+    }
+}
+
+void VirtualGateway::finish(pipeline::WorkerContext& context, const pipeline::Burst& burst, uint32_t i, InFlight& packet,
+                            std::span<Outcome> outcomes) {
+    const bool is_released = packet.index == kReleased;
+    Outcome& outcome = is_released ? released_.emplace_back() : outcomes[packet.index];
+    outcome.verdict = burst.verdict[i];
+    outcome.reason = burst.reason[i];
+    outcome.egress = burst.verdict[i] == Verdict::Punt ? burst.arrival[i].port : burst.egress[i];
+    outcome.worker = context.self;
+    outcome.handoffs = packet.handoffs;
+    if (burst.verdict[i] == Verdict::Await) {
+        outcome.frame = packet.frame;
+        context.fragments.fill(burst.seat[i], reinterpret_cast<rte_mbuf*>(++last_handle_), burst.arrival[i].port, burst.arrival[i].note);
+        if (is_released) {
+            outcome.came = packet.came;
+        }
+        packet.index = kReleased;
+        packet.came = packet.frame;
+        waiting_.emplace(last_handle_, std::move(packet));
+        return;
+    }
+    outcome.frame = std::move(packet.frame);
+    if (is_released) {
+        outcome.came = std::move(packet.came);
+    }
+    if (burst.verdict[i] == Verdict::Split) {
+        split(outcome, burst.parsed[i], burst.split[i].mtu);
+        outcome.waits = burst.split[i].waits;
     }
 }
 
@@ -426,8 +479,11 @@ void VirtualGateway::cut(Outcome& outcome, const packet::Parsed& parsed, uint16_
     }
 }
 
-void VirtualGateway::run_ready_fragments(WorkerId worker, std::vector<Outcome>& outcomes) {
+void VirtualGateway::run_ready_fragments(WorkerId worker, std::span<Outcome> outcomes) {
     pipeline::FragmentTable& fragments = workers_[worker.value]->context->fragments;
+    if (!fragments.has_ready()) {
+        return;
+    }
     std::vector<InFlight> ready;
     while (fragments.has_ready() && ready.size() < limits::kBurstMax) {
         fragments.take_ready([&](rte_mbuf* handle, NicPortId port, pipeline::HandoffNote note) {
@@ -436,9 +492,7 @@ void VirtualGateway::run_ready_fragments(WorkerId worker, std::vector<Outcome>& 
             ready.push_back(std::move(packet));
         });
     }
-    if (!ready.empty()) {
-        run(worker, std::move(ready), outcomes);
-    }
+    run(worker, ready, outcomes);
 }
 
 void VirtualGateway::expire_fragments() {
@@ -460,8 +514,7 @@ std::vector<Outcome> VirtualGateway::take_released() {
 
 void VirtualGateway::age() {
     for (const auto& state : workers_) {
-        pipeline::WorkerContext& context = *state->context;
-        context.begin_round(&snapshot_, now_);
+        pipeline::WorkerContext& context = begin_round(*state);
         pipeline::age_connections(context, context.connections.capacity());
         collect_own_segments(context);
     }
@@ -478,7 +531,7 @@ void VirtualGateway::work_off_orders() {
     for (const auto& state : workers_) {
         pipeline::WorkerContext& context = *state->context;
         do {
-            context.begin_round(&snapshot_, now_);
+            begin_round(*state);
         } while (pipeline::work_off_flow_orders(context) > 0 && (collect_own_segments(context), true));
         collect_own_segments(context);
     }

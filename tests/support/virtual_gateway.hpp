@@ -9,8 +9,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -93,6 +93,7 @@ class VirtualGateway {
         uint32_t rejects_per_second = limits::kRejectsPerSecond;
         uint32_t rejects_burst = limits::kRejectsBurst;
         uint32_t affinity_entries = 4096;
+        uint32_t services = 64, backends = 4096;                        // how many ids there may be of each
         std::optional<nat::ReplyHash> up_hash = {}, cluster_hash = {};  // how the ports' RSS is foretold to choose workers
         bool snat_any_egress = false;                                   // SNAT addresses are not tied to their twins' ports
         std::vector<nat::SnatAddress> more_snat = {};                   // that the host has not, behind its own
@@ -106,6 +107,9 @@ class VirtualGateway {
     void publish(const std::vector<TestService>& services);
     // What the control plane made: everything but routes and SNAT, which are those of this network.
     void take_over(const config::Snapshot& from_control);
+    // What calls of all these have made of another gateway, SNAT apart, which is this one's: for whoever comes back to the same few
+    // configurations, and makes each of them once.
+    void use(const config::Snapshot& prepared);
     // These are inside the cluster from now on.
     void set_pod_cidrs(std::vector<Prefix> pod_cidrs);
     void set_rejects_closed_vip_ports(bool rejects);
@@ -151,13 +155,15 @@ class VirtualGateway {
     // Lets every worker look at its whole table once for idle connections.
     void age();
 
-    // For whoever tries one thing after another and wants each to begin alike: forget() goes back to what remember() saw (at first the new
-    // gateway), without connections, counts or anything else that packets leave behind, with the time and the secrets of then. Costs a
-    // fraction of a new gateway.
+    // For whoever tries one thing after another and wants each to begin alike: forget() goes back to the time, the snapshot and the secrets
+    // that remember() saw (at first the new gateway's), without connections, counts or anything else that packets leave behind. Between the
+    // two, configurations change by use() alone. Costs as much as the workers that have done something since.
     void remember();
     void forget();
 
     [[nodiscard]] pipeline::WorkerContext& worker(uint32_t index) { return *workers_[index]->context; }
+    // Whether it has done anything since it was new, or forget() was called.
+    [[nodiscard]] bool has_worked(uint32_t index) const { return !workers_[index]->is_new; }
     [[nodiscard]] const config::Snapshot& snapshot() const { return snapshot_; }
     [[nodiscard]] lb::AffinityTable& affinity() { return affinity_; }
     [[nodiscard]] uint64_t count(stats::Counter counter) const;
@@ -168,21 +174,29 @@ class VirtualGateway {
 
  private:
     struct WorkerState {
-        explicit WorkerState(size_t table_bytes, size_t port_bytes) : table(table_bytes), ports(port_bytes) {}
+        WorkerState(size_t table_bytes, size_t port_bytes, const Options& options)
+            : table(table_bytes),
+              ports(port_bytes),
+              backend_links(options.connections + options.connections % 2),
+              backend_heads(options.backends),
+              services(options.services),
+              backends(options.backends) {}
         AlignedMemory table, ports;
-        HashKey table_key, ports_key, fragments_key;
+        HashKey table_key, ports_key, pending_key, fragments_key;
         std::vector<conn::BackendLink> backend_links;
-        std::vector<uint32_t> backend_heads = std::vector<uint32_t>(4096);
+        std::vector<uint32_t> backend_heads;
         std::vector<uint32_t> cursors = std::vector<uint32_t>(lb::SchedulerState::kCursors);
         std::vector<std::atomic<route::UseSeconds>> neighbour_use = std::vector<std::atomic<route::UseSeconds>>(limits::kNeighboursMax);
         stats::WorkerCounters worker_counters;
-        std::vector<stats::ServiceCounters> services = std::vector<stats::ServiceCounters>(64);
-        std::vector<stats::BackendCounters> backends = std::vector<stats::BackendCounters>(4096);
+        std::vector<stats::ServiceCounters> services;
+        std::vector<stats::BackendCounters> backends;
         pipeline::ResolveQueue resolve;
         // As they begin: to draw half a million cursors anew takes longer than all the rest.
         std::optional<lb::SchedulerState> schedulers_at_start;
         std::vector<uint32_t> cursors_at_start;
         std::unique_ptr<pipeline::WorkerContext> context;
+        pipeline::Burst burst;  // one for all rounds, as a worker has it: what former packets left in it is there
+        bool is_new = true;     // has done nothing yet
     };
     struct InFlight {
         size_t index;  // position in the caller's burst; kReleased: it has gone into released_
@@ -195,13 +209,18 @@ class VirtualGateway {
     void start_affinity();
     // A worker without a past, in the memory and with the secrets that it has.
     void start_worker(uint32_t index);
+    // For whatever a worker is about to do.
+    pipeline::WorkerContext& begin_round(WorkerState& state);
     // As tx.cpp cuts a packet, with plain memory for buffers.
     void split(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu);
     template <typename Fragments>
     void cut(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu);
     static constexpr size_t kReleased = ~size_t{0};
-    void run_ready_fragments(WorkerId worker, std::vector<Outcome>& outcomes);
-    void run(WorkerId worker, std::vector<InFlight> packets, std::vector<Outcome>& outcomes);
+    void run_ready_fragments(WorkerId worker, std::span<Outcome> outcomes);
+    Outcome send_one(const std::vector<uint8_t>& frame, const pipeline::Arrival& arrival);
+    void run(WorkerId worker, std::span<InFlight> packets, std::span<Outcome> outcomes);
+    // Packet i of a burst that has been through the stages, and is not handed on.
+    void finish(pipeline::WorkerContext& context, const pipeline::Burst& burst, uint32_t i, InFlight& packet, std::span<Outcome> outcomes);
     ServiceId service_id(const TestService& service);
     BackendId backend_id(const TestService& service, const IpAddr& address);
     lb::BackendSet backend_set(const TestService& service, const std::vector<uint8_t>& hosts, IpFamily family, lb::SourceMode source);
@@ -238,14 +257,10 @@ class VirtualGateway {
     std::array<uint16_t, 2> mtu_{1500, 1500};  // by port
     std::vector<route::LocalAddress> present_vips_;
 
-    // What is no worker's.
-    auto configuration() {
-        return std::tie(now_, snapshot_, service_ids_, backend_ids_, stays_, services_generation_, unresolved_, routes_, mtu_,
-                        present_vips_);
-    }
-    std::tuple<TscTime, config::Snapshot, std::vector<std::pair<std::string, ServiceId>>, std::vector<std::pair<std::string, BackendId>>,
-               std::map<uint32_t, Stay>, uint64_t, std::vector<uint8_t>, bool, std::array<uint16_t, 2>, std::vector<route::LocalAddress>>
-        remembered_;
+    struct Remembered {
+        TscTime now;
+        config::Snapshot snapshot;
+    } remembered_;
 };
 
 }  // namespace penstock::test

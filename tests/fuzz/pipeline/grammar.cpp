@@ -12,6 +12,8 @@ constexpr uint8_t kTcpFlags[] = {0x02, 0x10, 0x18, 0x11, 0x04, 0x14,
                                  0x12, 0x00, 0x03, 0x29, 0xc2, 0x3f};  // SYN, ACK, PSH-ACK, FIN-ACK, RST, ...
 constexpr uint8_t kTtls[] = {64, 64, 64, 64, 2, 1, 0, 255};
 
+constexpr size_t kIpHeadersUsual = 64, kTransportHeaderUsual = 32;  // bytes that frames and messages have room for
+
 void put(Frame& to, ByteView bytes) {
     to.insert(to.end(), bytes.begin(), bytes.end());
 }
@@ -38,6 +40,7 @@ struct IpLayer {
 
 Frame frame_of(const IpLayer& ip, ByteView l4, const MacAddr& from, const MacAddr& to) {
     Frame frame;
+    frame.reserve(kEtherBytes + kIpHeadersUsual + l4.size());
     put(frame, to.bytes);
     put(frame, from.bytes);
     if (ip.source.is_v4()) {
@@ -74,14 +77,21 @@ Frame frame_of(const IpLayer& ip, ByteView l4, const MacAddr& from, const MacAdd
     return frame;
 }
 
-Frame payload(Choices& choices) {
+void put_payload(Frame& to, Choices& choices) {
     static constexpr uint16_t kSizes[] = {0, 0, 1, 5, 8, 64, 536, 1300, 1460, 1472};
     const size_t size = choices.one_of(kSizes);
-    return Frame(size, choices.byte());
+    to.resize(to.size() + size, choices.byte());
+}
+
+// Room for a transport header without growing.
+Frame new_message() {
+    Frame l4;
+    l4.reserve(kTransportHeaderUsual);
+    return l4;
 }
 
 Frame tcp_segment(Choices& choices, L4Port source, L4Port destination) {
-    Frame l4;
+    Frame l4 = new_message();
     const uint8_t flags = choices.one_of(kTcpFlags);
     const bool offers_mss = (flags & 0x02) != 0 && choices.one_in(3);
     put_word(l4, source);
@@ -95,25 +105,24 @@ Frame tcp_segment(Choices& choices, L4Port source, L4Port destination) {
     if (offers_mss) {
         put_long(l4, 0x0204'0000U | uint32_t{choices.byte()} << 4);
     }
-    put(l4, payload(choices));
+    put_payload(l4, choices);
     return l4;
 }
 
 Frame udp_datagram(Choices& choices, L4Port source, L4Port destination) {
-    const Frame data = payload(choices);
-    Frame l4;
+    Frame l4 = new_message();
     put_word(l4, source);
     put_word(l4, destination);
-    put_word(l4, static_cast<uint32_t>(8 + data.size()));
-    put_word(l4, 0);
-    put(l4, data);
+    put_long(l4, 0);
+    put_payload(l4, choices);
+    set_word(l4, 4, static_cast<uint16_t>(l4.size()));
     return l4;
 }
 
 Frame sctp_packet(Choices& choices, L4Port source, L4Port destination) {
     static constexpr uint8_t kChunks[] = {1, 2, 10, 11, 0, 3, 4, 5, 6, 7, 8, 14, 9, 15, 192, 255};  // INIT, INIT ACK, COOKIE ECHO, ...
     static constexpr uint32_t kTags[] = {0, 0x11111111, 0x22222222, 0x33333333};
-    Frame l4;
+    Frame l4 = new_message();
     put_word(l4, source);
     put_word(l4, destination);
     put_long(l4, choices.one_of(kTags));
@@ -136,9 +145,12 @@ Frame sctp_packet(Choices& choices, L4Port source, L4Port destination) {
 Frame icmp_message(Choices& choices, bool is_v4) {
     static constexpr uint8_t kTypes4[] = {8, 0, 13, 17, 5, 9, 3, 11};
     static constexpr uint8_t kTypes6[] = {128, 129, 135, 136, 134, 137, 1, 3};
-    Frame l4{is_v4 ? choices.one_of(kTypes4) : choices.one_of(kTypes6), static_cast<uint8_t>(choices.below(4)), 0, 0};
+    Frame l4 = new_message();
+    l4.push_back(is_v4 ? choices.one_of(kTypes4) : choices.one_of(kTypes6));
+    l4.push_back(static_cast<uint8_t>(choices.below(4)));
+    put_word(l4, 0);
     put_long(l4, choices.word());
-    put(l4, payload(choices));
+    put_payload(l4, choices);
     return l4;
 }
 
@@ -228,8 +240,11 @@ Frame message(Choices& choices, IpLayer& ip, L4Port source, L4Port destination) 
         case kIcmp:
             ip.protocol = ip.source.is_v4() ? kIcmp : kIcmpv6;
             return icmp_message(choices, ip.source.is_v4());
-        default:
-            return payload(choices);
+        default: {
+            Frame l4;
+            put_payload(l4, choices);
+            return l4;
+        }
     }
 }
 

@@ -24,7 +24,7 @@ struct Case {
     const Arrived& arrived;
     const Outcome& outcome;
     const Rules& rules;
-    const std::set<IpAddr>& spoke;
+    const std::vector<IpAddr>& spoke;
     FirstFragments& first_fragments;
     Sight in, out;
 
@@ -252,7 +252,7 @@ void judge_forwarded(const Case& the) {
             the.rule(is_in_ranges(the.in.source), "source ranges hold");
         }
     } else if (!is_endpoint(to) && !is_own(to)) {
-        the.rule(the.spoke.contains(to), "nobody gets packets who never sent one");
+        the.rule(std::ranges::find(the.spoke, to) != the.spoke.end(), "nobody gets packets who never sent one");
         the.rule(is_vip(from) || is_own(from) || (is_error && from == the.in.source), "a client sees the Service's address");
         the.rule(is_endpoint(the.in.source) || is_own(the.in.source) || is_error, "only endpoints answer for a Service");
     }
@@ -276,7 +276,7 @@ void judge_fragments(const Case& the) {
     for (const Frame& frame : the.outcome.fragments) {
         const Sight fragment = look(frame);
         the.rule(fragment.is_ip && fragment.ip_sum_right && fragment.is_fragment, "what a packet is cut into are fragments");
-        the.rule(fragment.l3_bytes <= the.rules.mtu && frame.size() == kEtherBytes + fragment.l3_bytes, "a fragment fits its link");
+        the.rule(fragment.l3_bytes <= the.rules.mtu() && frame.size() == kEtherBytes + fragment.l3_bytes, "a fragment fits its link");
         the.rule(fragment.source == the.out.source && fragment.destination == the.out.destination && fragment.ttl == the.out.ttl,
                  "a fragment goes where its packet would have gone");
         together.insert(together.end(), frame.begin() + static_cast<ptrdiff_t>(fragment.l4), frame.end());
@@ -299,7 +299,7 @@ void judge_left(const Case& the) {
     the.rule(!is_blocked(the), "nothing comes of a blocked source's packet");
     the.rule(the.out.is_ip && the.out.vlan_tags == 0 && the.out.l3 == kEtherBytes, "what leaves is a whole IP packet in a plain frame");
     the.rule(the.out.ip_sum_right, "the IPv4 checksum of what leaves is right");
-    the.rule(the.outcome.verdict == Verdict::Split || the.out.l3_bytes <= the.rules.mtu, "what leaves fits its link");
+    the.rule(the.outcome.verdict == Verdict::Split || the.out.l3_bytes <= the.rules.mtu(), "what leaves fits its link");
     the.rule(the.out.ttl >= 1, "what leaves may still live");
     const size_t packet = kEtherBytes + the.out.l3_bytes;
     the.rule(the.after().size() == packet || the.after().size() <= std::max(the.before().size(), kFrameMin),
@@ -331,13 +331,18 @@ void judge_punted(const Case& the) {
 
 }  // namespace
 
-void Judge::judge(const Arrived& as_it_came, const Outcome& outcome, const Rules& rules) {
+void Judge::judge(const Arrived& arrived, const Outcome& outcome, const Rules& rules) {
     // To the gateway a priority is nothing; what Linux tags is Linux's.
-    const Arrived arrived{as_it_came.from_host ? as_it_came.frame : without_priorities(as_it_came.frame), as_it_came.port,
-                          as_it_came.from_host};
+    if (!arrived.from_host && has_priorities(arrived.frame)) {
+        return judge_untagged({without_priorities(arrived.frame), arrived.port, false}, outcome, rules);
+    }
+    judge_untagged(arrived, outcome, rules);
+}
+
+void Judge::judge_untagged(const Arrived& arrived, const Outcome& outcome, const Rules& rules) {
     const Case the{arrived, outcome, rules, spoke_, first_fragments_, look(arrived.frame), look(outcome.frame)};
-    if (the.in.is_ip) {
-        spoke_.insert(the.in.source);
+    if (the.in.is_ip && !has_spoken(the.in.source)) {
+        spoke_.push_back(the.in.source);
     }
     switch (outcome.verdict) {
         case Verdict::Drop:
@@ -368,6 +373,9 @@ void Judge::audit(test::VirtualGateway& gateway, uint32_t workers) {
     };
     uint32_t waiting = 0;
     for (uint32_t w = 0; w < workers; ++w) {
+        if (!gateway.has_worked(w)) {
+            continue;
+        }
         pipeline::WorkerContext& context = gateway.worker(w);
         waiting += context.fragments.waiting();
         uint64_t of_services = 0, of_backends = 0;

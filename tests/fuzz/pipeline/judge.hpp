@@ -2,28 +2,24 @@
 // sees the frame that came and the frame that leaves (sight.hpp), and holds the gateway's books against each other.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "tests/fuzz/pipeline/sight.hpp"
+#include "tests/fuzz/pipeline/world.hpp"
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::fuzz {
 
-// How a frame came in, and under which rules.
+// How a frame came in.
 struct Arrived {
     Frame frame;
     NicPortId port;
     bool from_host = false;
-};
-struct Rules {
-    uint8_t publication = 0;  // of Services
-    bool has_blocklist = false;
-    bool has_present_vips = false;
-    bool clamps_mss = false;
-    uint16_t mtu = 1500;
 };
 
 // By the addresses and id of fragments, and whether Linux sent them: the addresses that first ones have left with.
@@ -38,7 +34,10 @@ class Judge {
     static void audit(test::VirtualGateway& gateway, uint32_t workers);
 
  private:
-    std::set<IpAddr> spoke_;  // sources of what came from the wire or from the host
+    void judge_untagged(const Arrived& arrived, const test::Outcome& outcome, const Rules& rules);
+    [[nodiscard]] bool has_spoken(const IpAddr& address) const { return std::ranges::find(spoke_, address) != spoke_.end(); }
+
+    std::vector<IpAddr> spoke_;  // sources of what came from the wire or from the host
     FirstFragments first_fragments_;
 };
 

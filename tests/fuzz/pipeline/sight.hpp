@@ -42,6 +42,7 @@ struct Sight {
 [[nodiscard]] Sight look(const Frame& frame);
 // The frame without the tags in front of it that name no VLAN, at most two: the untagged frame that it stands for.
 [[nodiscard]] Frame without_priorities(Frame frame);
+[[nodiscard]] bool has_priorities(const Frame& frame);
 [[nodiscard]] uint16_t word_at(const Frame& frame, size_t at);
 void set_word(Frame& frame, size_t at, uint16_t value);
 [[nodiscard]] L4Sum l4_sum(const Frame& frame, const Sight& sight);

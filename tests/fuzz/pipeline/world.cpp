@@ -1,6 +1,8 @@
 #include "tests/fuzz/pipeline/world.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 namespace penstock::fuzz {
 namespace {
@@ -17,7 +19,82 @@ std::vector<std::pair<IpAddr, L4Port>> on_two(L4Port port) {
 const std::array<IpAddr, 4> kOwn{test::kUpAddress, test::kClusterAddress, test::kUpAddress6, test::kClusterAddress6};
 const std::vector<Prefix> kRanges{*Prefix::parse("198.51.100.0/24"), *Prefix::parse("2001:db8:1::/64")};
 
+constexpr std::array<uint16_t, kMtus> kMtuOf{1500, 1280, 576, 9000};
+
+const route::PrefixSet& blocklist() {
+    static const route::PrefixSet list({*Prefix::make(kBlocked4, 32), *Prefix::make(kBlocked6, 128)});
+    return list;
+}
+
+// Makes the parts of snapshots, each when it is first asked for and once.
+class Parts {
+ public:
+    Parts() {
+        gateway_.publish(services_of(0));
+        at_start_ = gateway_.snapshot();
+        // Tables remember what was, so each of these is of a gateway that has had all the others.
+        for (uint8_t publication = 1; publication < 2 * kPublications; ++publication) {
+            gateway_.publish(services_of(publication % kPublications));
+            services_[publication % kPublications] = gateway_.snapshot().services;
+        }
+        gateway_.set_blocked_sources(blocklist());
+        blocked_sources_ = gateway_.snapshot().blocked_sources;
+    }
+    [[nodiscard]] const config::Snapshot& at_start() const { return at_start_; }
+
+    [[nodiscard]] const config::Snapshot& snapshot_of(const Rules& rules) {
+        const size_t number =
+            ((((size_t{rules.publication} * kMtus + rules.mtu_choice) * 2 + rules.has_blocklist) * 2 + rules.has_present_vips) * 2 +
+             rules.has_unresolved) *
+                2 +
+            rules.rejects_closed_vip_ports;
+        std::optional<config::Snapshot>& snapshot = snapshots_[number];
+        if (!snapshot) {
+            snapshot = at_start_;
+            snapshot->services = services_[rules.publication];
+            snapshot->routes = routes_of(rules);
+            snapshot->blocked_sources = rules.has_blocklist ? blocked_sources_ : nullptr;
+            snapshot->rejects_closed_vip_ports = rules.rejects_closed_vip_ports;
+        }
+        return *snapshot;
+    }
+
+ private:
+    std::shared_ptr<const route::RouteTable> routes_of(const Rules& rules) {
+        auto& routes = routes_[(size_t{rules.mtu_choice} * 2 + rules.has_present_vips) * 2 + rules.has_unresolved];
+        if (!routes) {
+            gateway_.set_mtu(rules.mtu());
+            gateway_.set_present_vips(rules.has_present_vips ? kPresentVips : std::vector<IpAddr>());
+            gateway_.set_unresolved(rules.has_unresolved ? std::vector<uint8_t>{11, 13} : std::vector<uint8_t>());
+            routes = gateway_.snapshot().routes;
+        }
+        return routes;
+    }
+
+    test::VirtualGateway gateway_{{.secrets_from = 0}};
+    config::Snapshot at_start_;
+    std::array<std::shared_ptr<const lb::ServiceTable>, kPublications> services_;
+    std::array<std::shared_ptr<const route::RouteTable>, kMtus * 4> routes_;
+    std::shared_ptr<const route::PrefixSet> blocked_sources_;
+    std::array<std::optional<config::Snapshot>, size_t{kPublications} * kMtus * 16> snapshots_;
+};
+
+Parts& parts() {
+    static Parts parts;
+    return parts;
+}
+
 }  // namespace
+
+uint16_t Rules::mtu() const {
+    return kMtuOf[mtu_choice];
+}
+const config::Snapshot& snapshot_at_start() {
+    return parts().at_start();
+}
+const config::Snapshot& snapshot_of(const Rules& rules) {
+    return parts().snapshot_of(rules);
+}
 
 std::vector<TestService> services_of(uint8_t publication) {
     const bool is_exchanged = publication == 2, is_switched = publication == 3;

@@ -49,6 +49,23 @@ inline const IpAddr kBlocked4 = kSources4[3], kBlocked6 = kSources6[3];
 inline constexpr uint8_t kPublications = 4;
 [[nodiscard]] std::vector<test::TestService> services_of(uint8_t publication);
 
+// What a program may change of the gateway's configuration.
+struct Rules {
+    uint8_t publication = 0;  // of Services
+    bool has_blocklist = false;
+    bool has_present_vips = false;
+    bool has_unresolved = false;  // next hops: the endpoints 11 and 13
+    bool rejects_closed_vip_ports = false;
+    bool clamps_mss = false;
+    uint8_t mtu_choice = 0;
+    [[nodiscard]] uint16_t mtu() const;
+};
+inline constexpr uint8_t kMtus = 4;
+
+// A program begins with `rules` at their defaults; later it has a gateway that has known all publications before. Each is made once.
+[[nodiscard]] const config::Snapshot& snapshot_at_start();
+[[nodiscard]] const config::Snapshot& snapshot_of(const Rules& rules);
+
 // L4 ports that mean something to somebody here, 0 included.
 [[nodiscard]] std::span<const L4Port> known_ports();
 

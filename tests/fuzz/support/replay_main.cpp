@@ -1,5 +1,6 @@
-// Stands in for libFuzzer where the compiler has none: runs every file of the given corpus folders through the target once. A corpus that
-// is empty or cannot be read is a failure, because a replay of nothing would pass for ever.
+// Stands in for libFuzzer where the compiler has none: runs every file of the given corpus folders through the target once, and where the
+// target says what it did (digest.hpp), once more in the opposite order, which must come to the same. A corpus that is empty or cannot be
+// read is a failure, because a replay of nothing would pass for ever.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,19 +12,35 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/support/digest.hpp"
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
-// A target that aborts says nothing of its input, so the name is written first, to a stream that loses nothing.
-void replay(const std::filesystem::path& path) {
+// A target that aborts says nothing of its input, so the name is written first, to a stream that loses nothing. Returns what the target
+// did.
+uint64_t replay(const std::filesystem::path& path) {
     std::fprintf(stderr, "replay %s\n", path.c_str());
     std::ifstream file(path, std::ios::binary);
     const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
     // Exactly as long as the input, so that a sanitizer sees the first byte read behind it.
     const auto copy = std::make_unique<uint8_t[]>(bytes.size());
     std::copy(bytes.begin(), bytes.end(), copy.get());
+    penstock::fuzz::digest = {.is_wanted = true};
     LLVMFuzzerTestOneInput(copy.get(), bytes.size());
+    return penstock::fuzz::digest.value;
+}
+
+// False where some input did something else than before.
+bool replay_backwards(const std::vector<std::filesystem::path>& files, const std::vector<uint64_t>& digests) {
+    for (size_t i = files.size(); i > 0; --i) {
+        if (digests[i - 1] != 0 && replay(files[i - 1]) != digests[i - 1]) {
+            std::fprintf(stderr, "%s: its execution depends on those before it\n", files[i - 1].c_str());
+            return false;
+        }
+    }
+    return true;
 }
 
 }  // namespace
@@ -43,7 +60,11 @@ int main(int argc, char** argv) {
             return 1;
         }
         std::ranges::sort(files);
-        std::ranges::for_each(files, replay);
+        std::vector<uint64_t> digests;
+        std::ranges::transform(files, std::back_inserter(digests), replay);
+        if (!replay_backwards(files, digests)) {
+            return 1;
+        }
         inputs += files.size();
     }
     std::printf("%zu inputs replayed\n", inputs);
