@@ -29,6 +29,10 @@ bool may_be_split(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
 
 }  // namespace
 
+bool can_go_by(const route::Hop& hop, const uint8_t* frame, const packet::Parsed& parsed) noexcept {
+    return parsed.l3_length <= hop.mtu || may_be_split(frame, parsed);
+}
+
 // Linux may ask of a packet that it comes by the interface which its own answer would leave by (rp_filter), so neither the twin of the port
 // where the packet arrived nor the one that has the address is always right.
 NicPortId twin_towards(const route::RouteTable& routes, const IpAddr& source) noexcept {

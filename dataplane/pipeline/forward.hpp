@@ -17,6 +17,9 @@ PENSTOCK_NOINLINE void deliver_to_host(const WorkerContext& ctx, Burst& burst, u
 // told.
 PENSTOCK_NOINLINE void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, const route::Hop& hop, const IpAddr& destination) noexcept;
 
+// Whether `frame`, of the packet that `parsed` describes, goes by `hop`, whole or in fragments. Where it does not, exceed_mtu() answers it.
+[[nodiscard]] bool can_go_by(const route::Hop& hop, const uint8_t* frame, const packet::Parsed& parsed) noexcept;
+
 // Which twin Linux takes a packet from `source` by, without doubting it; unset where Linux has no route there.
 [[nodiscard]] NicPortId twin_towards(const route::RouteTable& routes, const IpAddr& source) noexcept;
 

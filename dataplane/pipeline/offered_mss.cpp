@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dataplane/packet/mss.hpp"
+#include "dataplane/pipeline/forward.hpp"
 
 namespace penstock::pipeline {
 
@@ -18,6 +19,9 @@ void lower_offered_mss(const WorkerContext& ctx, Burst& burst, uint32_t i) noexc
     const conn::Found found = burst.found[i];
     const IpAddr destination = ctx.connections.at(found.index).key(conn::opposite(found.direction)).source;
     if (const route::Hop* const hop = ctx.snapshot->routes->hop(destination); hop != nullptr) {
+        if (!can_go_by(*hop, burst.data[i], parsed)) {
+            return;  // it will be quoted to its sender, who must find what it sent
+        }
         mss_max = std::min(mss_max, limit_of(hop->egress));
     }
     if (mss_max != kAny) {

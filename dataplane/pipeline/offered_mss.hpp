@@ -8,7 +8,7 @@
 namespace penstock::pipeline {
 
 // Lowers what packet i offers, if it is a TCP segment with SYN, to what the port that it came by and the port that it will leave by allow.
-// Its connection is found[i]; it is not translated yet.
+// One with data that exceeds its way stays as it is, since it does not leave. Its connection is found[i]; it is not translated yet.
 PENSTOCK_NOINLINE void lower_offered_mss(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
 }  // namespace penstock::pipeline

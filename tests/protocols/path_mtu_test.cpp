@@ -249,6 +249,30 @@ TEST_P(PathMtu, ASynOffersNoMoreThanItsPortsTake) {
     EXPECT_TRUE(same_frame(data.frame, PacketBuilder(at_endpoint).tcp(port, 9376, "A").seq(8).ack(91).tcp_options(mss(1460)).build()));
 }
 
+// A SYN may carry data (RFC 7413). What its sender is told about it quotes what it sent, whatever a smaller one would have been made to
+// offer.
+TEST_P(PathMtu, ASynThatDoesNotFitIsQuotedAsItWasSent_ICMP004) {
+    config::PacketPolicy policy;
+    policy.lowers_mss = true;
+    policy.mss_max[kCluster.value] = 1300;
+    gateway.set_packets(policy);
+    gateway.set_mtu(kCluster, kNarrow);
+    serve(Protocol::Tcp);
+    const auto syn = [&](PacketBuilder from) {
+        return from.tcp(40000, 80, "S").seq(7).tcp_options({2, 4, 5, 0xb4}).payload(payload_for(ends, Protocol::Tcp, 1500)).build();
+    };
+    for (int time = 0; time < 2; ++time) {  // of a new flow, then of a known one
+        const Outcome told = gateway.send(syn(from_client()));
+        EXPECT_TRUE(same_frame(told.frame,
+                               error(Ends::to_uplink(), ends.vip, ends.client).payload(quote_of(syn(from_client()), ends.family)).build()));
+    }
+    if (ends.family == IpFamily::V4) {
+        const Outcome cut = gateway.send(syn(ends.from_client()));
+        ASSERT_EQ(cut.verdict, Verdict::Split);
+        EXPECT_EQ(std::vector<uint8_t>(cut.frame.begin() + 54, cut.frame.begin() + 58), (std::vector<uint8_t>{2, 4, 5, 0x14}));
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, PathMtu,
                          testing::Combine(testing::Values(1, 2, 4), testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
