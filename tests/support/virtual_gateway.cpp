@@ -11,7 +11,7 @@
 namespace penstock::test {
 namespace {
 
-constexpr uint16_t kHeadroom = 128, kTailroom = 128;                  // of an mbuf
+constexpr uint16_t kHeadroom = 128, kTailroom = 128;            // of an mbuf
 constexpr IpFamily kFamilies[] = {IpFamily::V4, IpFamily::V6};  // the order of a Service's sets
 
 std::array<std::pair<IpAddr, NicPortId>, 4> own_addresses() {
