@@ -1,6 +1,7 @@
 #include "dataplane/packet/other_family.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "dataplane/base/check.hpp"
 #include "dataplane/packet/common_header.hpp"
