@@ -319,10 +319,10 @@ bool Table::place(uint64_t hash, uint32_t reference) noexcept {
 
 Inserted Table::insert(const Connection& connection, uint64_t forward_hash, uint64_t reverse_hash) noexcept {
     // Where no slot of a key's two buckets has its tag, which is nearly always, there is no entry to compare with.
-    if (has_tag(forward_hash) && find(connection.forward, forward_hash).is_hit()) [[unlikely]] {
+    if (has_tag(forward_hash) && find_slowly(connection.forward, forward_hash).is_hit()) [[unlikely]] {
         return {InsertStatus::ForwardTaken, {}};
     }
-    if ((has_tag(reverse_hash) && find(connection.reverse, reverse_hash).is_hit()) ||
+    if ((has_tag(reverse_hash) && find_slowly(connection.reverse, reverse_hash).is_hit()) ||
         (forward_hash == reverse_hash && connection.forward == connection.reverse)) [[unlikely]] {
         return {InsertStatus::ReverseTaken, {}};
     }
