@@ -210,7 +210,8 @@ class Teller {
             return leave(after);
         }
         const std::optional<route::NextHop> next_hop = snapshot_.routes->next_hop(backend.address);
-        if (!next_hop && snapshot_.routes->is_host_address(backend.address)) {
+        const bool is_converted = query_.key.source.is_v4() != backend.address.is_v4();
+        if (!next_hop && snapshot_.routes->is_host_address(backend.address) && !is_converted) {
             const bool keeps_port = context.owner.of_client(query_.key.source) == owner_;
             step("snat", "none: the endpoint is on the gateway host, which takes a client's packet only with the client's own address" +
                              (keeps_port ? std::string() : "; the port becomes one of worker " + std::to_string(owner_.value) + "'s"));
@@ -234,7 +235,10 @@ class Teller {
         after.source_port = 0;
         step("snat", "the source becomes " + source->address.to_string() + " with " +
                          (query_.key.protocol == Protocol::Sctp ? "the client's own port where it is free, else " : "") + "a free port " +
-                         whose_reply_comes_home(context, backend, *source) + (keep ? ", because the client is the backend itself" : ""));
+                         whose_reply_comes_home(context, backend, *source) +
+                         (!keep          ? ""
+                          : is_converted ? ", because the client is of the other family"
+                                         : ", because the client is the backend itself"));
         leave(after);
     }
 
@@ -268,6 +272,9 @@ class Teller {
 
     void leave(const FlowKey& after) {
         out_.leaves_as = after;
+        if (after.destination.is_v4() != query_.key.destination.is_v4()) {
+            step("convert", "the packet becomes one of " + std::string(to_string(after.destination.family())) + " (RFC 7915)");
+        }
         const std::optional<route::NextHop> next_hop = snapshot_.routes->next_hop(after.destination);
         if (!next_hop && snapshot_.routes->is_host_address(after.destination)) {
             const NicPortId back = pipeline::twin_towards(*snapshot_.routes, after.source);

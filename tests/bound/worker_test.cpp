@@ -14,11 +14,14 @@
 #include "tests/bound/allocation_count.hpp"
 #include "tests/bound/ring_ports.hpp"
 #include "tests/support/eal_fixture.hpp"
+#include "tests/support/fragment_cutter.hpp"
+#include "tests/support/frame_diff.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/plain_toeplitz.hpp"
 #include "tests/support/prng.hpp"
 #include "tests/support/reply_hashes.hpp"
 #include "tests/support/soft_nic/soft_nic.hpp"
+#include "tests/support/vlan_tags.hpp"
 
 namespace penstock::test {
 namespace {
@@ -463,6 +466,89 @@ TEST_P(Workers, CutWhatExceedsTheMtuOfItsPort_ICMP004) {
     workers_->publish(std::make_unique<config::Snapshot>(gateway_.snapshot()));
     expect_fragments();
     EXPECT_EQ(sum(stats::Counter::FragmentedPackets), 2u);
+    workers_.reset();
+    EXPECT_EQ(rte_mempool_avail_count(pool()), buffers);
+}
+
+// In real buffers, whose frames begin elsewhere afterwards, also where what was cut off is as long as what was put in front. No buffer is
+// lost or kept.
+TEST_P(Workers, ConvertToTheOtherFamily_ANN32) {
+    const unsigned buffers = rte_mempool_avail_count(pool());
+    web_.backends = {200};
+    web_.endpoints_of = IpFamily::V6;
+    start(GetParam());
+    const IpAddr endpoint = backend_address(200, IpFamily::V6);
+    const auto to_endpoint = [&] {
+        return eth()
+            .from_mac(kClusterMac.to_string())
+            .to_mac(backend_mac(200).to_string())
+            .ipv6(kClusterAddress6.to_string(), endpoint.to_string())
+            .hop_limit(63);
+    };
+    Prng random;
+    L4Port client = 1000;
+    for (const bool has_tag : {false, true}) {
+        for (const size_t padding : {0u, 6u, 16u, 20u, 24u, 60u}) {
+            const std::vector<uint8_t> payload = random.bytes(100);
+            std::vector<uint8_t> frame = from_client(++client).payload(payload).pad_to(154 + padding).build();
+            up_->put(has_tag ? vlan::tagged(frame, {vlan::kPriority}) : frame, static_cast<uint16_t>(random.below(GetParam())));
+            const std::vector<uint8_t> syn = cluster_->take_frame();
+            ASSERT_FALSE(syn.empty()) << padding;
+            const L4Port port = key_of(syn).source_port;
+            EXPECT_TRUE(same_frame(syn, to_endpoint().tcp(port, 9376, "S").payload(payload).build()));
+            frame = eth()
+                        .from_mac(backend_mac(200).to_string())
+                        .to_mac(kClusterMac.to_string())
+                        .ipv6(endpoint.to_string(), kClusterAddress6.to_string())
+                        .tcp(9376, port, "SA")
+                        .payload(payload)
+                        .pad_to(174 + padding)
+                        .build();
+            cluster_->put(has_tag ? vlan::tagged(frame, {vlan::kPriority}) : frame, static_cast<uint16_t>(random.below(GetParam())));
+            const std::vector<uint8_t> answer = up_->take_frame();
+            ASSERT_FALSE(answer.empty()) << padding;
+            EXPECT_TRUE(same_frame(answer, eth()
+                                               .from_mac(kUpMac.to_string())
+                                               .to_mac(kClientMac.to_string())
+                                               .ipv4("80.11.12.10", "10.80.1.2")
+                                               .ttl(63)
+                                               .id(load<Be16>(answer.data() + 18).host())
+                                               .tcp(80, client, "SA")
+                                               .payload(payload)
+                                               .build()));
+        }
+    }
+    gateway_.set_mtu(kCluster, 1280);
+    workers_->publish(std::make_unique<config::Snapshot>(gateway_.snapshot()));
+    const std::vector<uint8_t> payload = random.bytes(1'400);
+    up_->put(from_client(999).id(77).payload(payload).build(), 0);
+    const std::vector<uint8_t> first = cluster_->take_frame();
+    ASSERT_GT(first.size(), 64u);
+    const std::vector<std::vector<uint8_t>> pieces =
+        cut(to_endpoint().tcp(load<Be16>(first.data() + 62).host(), 9376, "S").payload(payload).build(), 77, 1232);
+    ASSERT_EQ(pieces.size(), 2u);
+    EXPECT_TRUE(same_frame(first, pieces[0]));
+    EXPECT_TRUE(same_frame(cluster_->take_frame(), pieces[1]));
+    EXPECT_EQ(sum(stats::Counter::FragmentedPackets), 1u);
+
+    worker::ExplainQuery query;
+    for (const L4Port port : {L4Port{999}, L4Port{998}}) {  // known, and not
+        query.key = {kClient, kVip, port, 80, Protocol::Tcp, {}};
+        const worker::Explanation told = workers_->inspect().explain(query);
+        EXPECT_EQ(told.verdict, "transmit");
+        ASSERT_TRUE(told.leaves_as.has_value());
+        EXPECT_EQ(told.leaves_as->source, kClusterAddress6);
+        EXPECT_EQ(told.leaves_as->destination, endpoint);
+        EXPECT_EQ(std::ranges::count(told.steps, "the packet becomes one of IPv6 (RFC 7915)", &worker::ExplainStep::finding), 1);
+    }
+    uint32_t listed = 0;
+    workers_->inspect().for_each_connection([&](const worker::ConnectionView& view) {
+        EXPECT_EQ(view.forward.destination, kVip);
+        EXPECT_EQ(view.reverse.source, endpoint);
+        ++listed;
+        return true;
+    });
+    EXPECT_EQ(listed, 13u);
     workers_.reset();
     EXPECT_EQ(rte_mempool_avail_count(pool()), buffers);
 }
