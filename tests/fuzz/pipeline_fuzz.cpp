@@ -23,7 +23,6 @@ namespace {
 using test::Outcome;
 using test::VirtualGateway;
 
-constexpr uint32_t kWorkersMost = 3;
 constexpr uint32_t kStepsMax = 64;
 constexpr size_t kRemembered = 8;  // packets that later ones may follow
 
@@ -32,8 +31,8 @@ VirtualGateway::Options options_for(uint32_t workers) {
     return {.workers = workers,
             .connections = workers == 1 ? 16U : 64U,
             .snat_ports = workers == 1 ? nat::PortRange{1024, 1087} : nat::PortRange{1024, 8191},
-            .rejects_per_second = 4,
-            .rejects_burst = 4,
+            .rejects_per_second = kAnswersPerSecond,
+            .rejects_burst = kAnswersBurst,
             .affinity_entries = 64,
             .services = 16,
             .backends = 32,
@@ -42,13 +41,14 @@ VirtualGateway::Options options_for(uint32_t workers) {
 
 class Program {
  public:
-    Program(VirtualGateway& gateway, uint32_t workers, ByteView bytes) : gateway_(gateway), workers_(workers), choices_(bytes) {}
+    Program(VirtualGateway& gateway, uint32_t workers, ByteView bytes)
+        : gateway_(gateway), workers_(workers), choices_(bytes), judge_(gateway, workers) {}
 
     void run() {
         gateway_.forget();
         for (uint32_t step = 0; step < kStepsMax && !choices_.are_over(); ++step) {
             do_step();
-            Judge::audit(gateway_, workers_);
+            judge_.audit();
         }
         expire_fragments();
         if (digest.is_wanted) {
@@ -162,9 +162,14 @@ class Program {
         }
     }
 
+    void advance(uint64_t ms) {
+        gateway_.advance_milliseconds(ms);
+        judge_.pass_milliseconds(ms);
+    }
+
     void pass_time() {
         static constexpr uint32_t kSpans[] = {1, 100, 900, 1'100, 5'000, 31'000, 121'000, 301'000, 7'200'000};  // ms; limits lie between
-        gateway_.advance_milliseconds(choices_.one_of(kSpans));
+        advance(choices_.one_of(kSpans));
         if (choices_.one_in(2)) {
             gateway_.age();
             gateway_.expire_fragments();
@@ -177,15 +182,15 @@ class Program {
         if (gateway_.fragments_waiting() == 0) {
             return;
         }
-        gateway_.advance_milliseconds(pipeline::kFragmentWaitMs);
+        advance(pipeline::kFragmentWaitMs);
         gateway_.expire_fragments();
         judge_released();
         PENSTOCK_CHECK(gateway_.fragments_waiting() == 0);
-        Judge::audit(gateway_, workers_);
+        judge_.audit();
     }
 
     void reconfigure() {
-        switch (choices_.below(6)) {
+        switch (choices_.below(8)) {
             case 0:
                 rules_.publication = static_cast<uint8_t>(choices_.below(kPublications));
                 break;
@@ -201,8 +206,15 @@ class Program {
             case 4:
                 rules_.has_unresolved = choices_.one_in(2);
                 break;
-            default:
+            case 5:
                 rules_.rejects_closed_vip_ports = choices_.one_in(2);
+                break;
+            case 6:
+                rules_.clamps_mss = !rules_.clamps_mss;
+                break;
+            default:
+                rules_.aborts_sctp = choices_.one_in(2);
+                rules_.passes_ip_options = !choices_.one_in(2);
                 break;
         }
         gateway_.use(snapshot_of(rules_));

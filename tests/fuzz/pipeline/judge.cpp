@@ -9,15 +9,8 @@
 #include "tests/support/packet_builder.hpp"
 
 namespace penstock::fuzz {
-namespace {
 
 using test::Outcome;
-
-// ICMP's 8 bytes and an IP header: what an answer that quotes all of a packet is longer than that.
-constexpr size_t kAnswerOverhead4 = 28, kAnswerOverhead6 = 48;
-constexpr size_t kIcmpErrorMax4 = 576, kIcmpErrorMax6 = 1280;  // RFC 1812, 4.3.2.3; RFC 4443, 2.4 (c)
-constexpr size_t kFrameMin = 60;
-constexpr uint8_t kRst = 0x04;
 
 // One arrival and what became of it, as all rules below see them.
 struct Case {
@@ -26,6 +19,7 @@ struct Case {
     const Rules& rules;
     const std::vector<IpAddr>& spoke;
     FirstFragments& first_fragments;
+    Flows& flows;
     Sight in, out;
 
     [[nodiscard]] const Frame& before() const { return arrived.frame; }
@@ -45,7 +39,32 @@ struct Case {
                      test::to_scapy(before()).c_str(), test::to_scapy(after()).c_str());
         std::abort();
     }
+    // The same, of somebody who says what is wrong, or null.
+    void accept(const char* complaint) const { rule(complaint == nullptr, complaint); }
 };
+
+namespace {
+
+// ICMP's 8 bytes and an IP header: what an answer that quotes all of a packet is longer than that.
+constexpr size_t kAnswerOverhead4 = 28, kAnswerOverhead6 = 48;
+constexpr size_t kIcmpErrorMax4 = 576, kIcmpErrorMax6 = 1280;  // RFC 1812, 4.3.2.3; RFC 4443, 2.4 (c)
+constexpr size_t kFrameMin = 60;
+constexpr uint8_t kRst = 0x04;
+
+// The flow that a packet is of; absent where it shows no ports.
+std::optional<packet::FlowKey> flow_of(const Frame& frame, const Sight& sight) {
+    if (!sight.has_ports(frame)) {
+        return std::nullopt;
+    }
+    return packet::FlowKey{sight.source,
+                           sight.destination,
+                           word_at(frame, sight.l4),
+                           word_at(frame, sight.l4 + 2),
+                           sight.protocol == kTcp   ? Protocol::Tcp
+                           : sight.protocol == kUdp ? Protocol::Udp
+                                                    : Protocol::Sctp,
+                           {}};
+}
 
 bool is_group_mac(const Frame& frame) {
     return !frame.empty() && (frame[0] & 1) != 0;
@@ -90,6 +109,51 @@ void judge_ethernet(const Case& the) {
     the.rule(is_known, "it leaves for a neighbour's Ethernet address");
 }
 
+uint32_t long_at(const Frame& frame, size_t at) {
+    return uint32_t{word_at(frame, at)} << 16 | word_at(frame, at + 2);
+}
+bool has_ports_exchanged(const Case& the) {
+    return word_at(the.after(), the.out.l4) == word_at(the.before(), the.in.l4 + 2) &&
+           word_at(the.after(), the.out.l4 + 2) == word_at(the.before(), the.in.l4);
+}
+
+// What the sender of the segment must take for an answer to it (RFC 9293, 3.10.7.1).
+void judge_reset(const Case& the) {
+    constexpr uint8_t kFin = 0x01, kSyn = 0x02, kAck = 0x10;
+    const size_t in = the.in.l4, out = the.out.l4;
+    const uint8_t flags = tcp_flags(the.before(), the.in);
+    the.rule(has_ports_exchanged(the), "a RST comes from the port that was asked");
+    the.rule(the.out.l4_bytes() == 20, "a RST is bare");
+    if ((flags & kAck) != 0) {
+        the.rule(long_at(the.after(), out + 4) == long_at(the.before(), in + 8), "a RST is where its receiver expects the next segment");
+        return;
+    }
+    const size_t header = (the.before()[in + 12] >> 4U) * size_t{4};
+    const size_t length = the.in.l4_bytes() - header + ((flags & kSyn) != 0 ? 1 : 0) + ((flags & kFin) != 0 ? 1 : 0);
+    the.rule(long_at(the.after(), out + 4) == 0 && (tcp_flags(the.after(), the.out) & kAck) != 0 &&
+                 long_at(the.after(), out + 8) == long_at(the.before(), in + 4) + static_cast<uint32_t>(length),
+             "a RST acknowledges all of the segment that it answers");
+}
+
+// RFC 9260, 8.4: the sender's own tag where the packet tells it, else the packet's, and says which.
+void judge_abort(const Case& the) {
+    constexpr uint8_t kInit = 1, kReflected = 0x01;
+    the.rule(has_ports_exchanged(the), "an ABORT comes from the port that was asked");
+    const bool begins = the.before()[the.in.l4 + 12] == kInit;
+    const bool is_reflected = (the.after()[the.out.l4 + 13] & kReflected) != 0;
+    the.rule(begins != is_reflected, "an ABORT says whose tag it has");
+    the.rule(long_at(the.after(), the.out.l4 + 4) == long_at(the.before(), the.in.l4 + (begins ? 16 : 4)),
+             "an ABORT has a tag that is taken");
+}
+
+void judge_echo(const Case& the) {
+    the.rule(the.out.l4_bytes() == the.in.l4_bytes(), "an echo is as long as its request");
+    the.rule(std::equal(the.before().begin() + static_cast<ptrdiff_t>(the.in.l4 + 4),
+                        the.before().begin() + static_cast<ptrdiff_t>(the.in.l3 + the.in.l3_bytes),
+                        the.after().begin() + static_cast<ptrdiff_t>(the.out.l4 + 4)),
+             "an echo says what its request said");
+}
+
 void judge_answer(const Case& the) {
     the.rule(the.in.is_ip && the.in.ip_sum_right && l4_sum(the.before(), the.in) != L4Sum::Wrong, "what came damaged is not answered");
     the.rule(!is_icmp_error(the.before(), the.in) && !the.in.is_later_fragment, "neither ICMP errors nor later fragments are answered");
@@ -101,7 +165,7 @@ void judge_answer(const Case& the) {
     the.rule(the.out.ttl >= 32, "an answer has a time to live");
     the.rule(the.out.l3_bytes <= the.in.l3_bytes + (the.in.is_v4 ? kAnswerOverhead4 : kAnswerOverhead6), "an answer does not amplify");
     if (!is_icmp_error(the.after(), the.out)) {
-        return;
+        return the.out.protocol == kTcp ? judge_reset(the) : the.out.protocol == kSctp ? judge_abort(the) : judge_echo(the);
     }
     the.rule(the.out.l3_bytes <= (the.out.is_v4 ? kIcmpErrorMax4 : kIcmpErrorMax6), "an ICMP error is not too long");
     const Frame quote = quoted_by(the.after(), the.out);
@@ -139,6 +203,20 @@ void judge_tcp_header(const Case& the) {
     the.rule(field(kUrgent), "urgent pointers stay");
 }
 
+// Whether a SYN's MSS is all that differs, where it may.
+bool is_mss_lowered(const Case& the) {
+    const size_t in = the.in.l4, out = the.out.l4;
+    if (!the.rules.clamps_mss || (tcp_flags(the.before(), the.in) & 0x02) == 0 || the.in.l4_bytes() < 24 ||
+        is_same(the, in + 20, out + 20)) {
+        return false;
+    }
+    // The grammar puts the option first.
+    the.rule(long_at(the.after(), out + 20) == (0x0204'0000U | kMssMax) && word_at(the.before(), in + 20) == 0x0204 &&
+                 word_at(the.before(), in + 22) > kMssMax && is_same(the, in + 24, out + 24),
+             "of a SYN's options only an MSS is changed, and only to what the port takes");
+    return true;
+}
+
 // The transport header of a whole packet or a first fragment, and all behind it.
 void judge_message(const Case& the) {
     const size_t in = the.in.l4, out = the.out.l4;
@@ -146,11 +224,12 @@ void judge_message(const Case& the) {
         case kTcp:
             if (the.in.l4_bytes() >= 20) {
                 judge_tcp_header(the);
-                if (!the.rules.clamps_mss || (tcp_flags(the.before(), the.in) & 0x02) == 0) {
-                    the.rule(is_same(the, in + 20, out + 20), "a segment's options and payload stay");
-                    the.rule(translated_sum(the.before(), the.in, 16) == translated_sum(the.after(), the.out, 16),
-                             "a segment's checksum is as right as it was");
+                if (is_mss_lowered(the)) {
+                    return;  // and the checksum is as right as it was, of which judge_forwarded() sees to
                 }
+                the.rule(is_same(the, in + 20, out + 20), "a segment's options and payload stay");
+                the.rule(translated_sum(the.before(), the.in, 16) == translated_sum(the.after(), the.out, 16),
+                         "a segment's checksum is as right as it was");
             }
             return;
         case kUdp:
@@ -175,25 +254,33 @@ void judge_message(const Case& the) {
     }
 }
 
-// Where an inner packet says that it came from and went to; it may be cut behind its header.
+// A quoted packet, which may be cut behind its header, as a whole one of the length that is there.
 struct Inner {
-    IpAddr source, destination;
-    uint8_t protocol = 0;
-    size_t l4 = 0;
+    Frame frame;
+    Sight sight;
 };
 std::optional<Inner> inner_of(const Frame& quote, bool is_v4) {
     const size_t header = is_v4 ? 20 : 40;
     if (quote.size() < kEtherBytes + header) {
         return std::nullopt;
     }
-    Frame whole = quote;
+    Inner inner{quote, {}};
     if (is_v4) {
-        set_word(whole, kEtherBytes + 2, static_cast<uint16_t>(whole.size() - kEtherBytes));
+        set_word(inner.frame, kEtherBytes + 2, static_cast<uint16_t>(quote.size() - kEtherBytes));
     } else {
-        set_word(whole, kEtherBytes + 4, static_cast<uint16_t>(whole.size() - kEtherBytes - header));
+        set_word(inner.frame, kEtherBytes + 4, static_cast<uint16_t>(quote.size() - kEtherBytes - header));
     }
-    const Sight sight = look(whole);
-    return sight.is_ip ? std::optional(Inner{sight.source, sight.destination, sight.protocol, sight.l4}) : std::nullopt;
+    inner.sight = look(inner.frame);
+    return inner.sight.is_ip ? std::optional(std::move(inner)) : std::nullopt;
+}
+
+// A quoted transport checksum is as right as it was, as far as that can be told of a part.
+bool has_same_inner_sum(const Inner& was, const Inner& is) {
+    const size_t at = was.sight.protocol == kTcp ? 16 : was.sight.protocol == kUdp ? 6 : 0;
+    if (at == 0 || was.sight.l4_bytes() < at + 2 || (was.sight.protocol == kUdp && word_at(was.frame, was.sight.l4 + at) == 0)) {
+        return true;
+    }
+    return translated_sum(was.frame, was.sight, at) == translated_sum(is.frame, is.sight, at);
 }
 
 void judge_error(const Case& the) {
@@ -201,12 +288,17 @@ void judge_error(const Case& the) {
     the.rule(quoted_in.size() == quoted_out.size() && !quoted_out.empty(), "a quote keeps its length");
     const std::optional<Inner> was = inner_of(quoted_in, the.in.is_v4), is = inner_of(quoted_out, the.out.is_v4);
     the.rule(was && is, "an error that passes quotes a packet that can be read");
-    the.rule(is->source == the.out.destination, "an error goes to who sent the packet that it quotes");
-    the.rule(!is_endpoint(is->destination) || is_endpoint(the.out.destination), "a quote tells no client of an endpoint");
-    the.rule(is->protocol == was->protocol, "a quote keeps its protocol");
+    the.rule(is->sight.source == the.out.destination, "an error goes to who sent the packet that it quotes");
+    the.rule(!is_endpoint(is->sight.destination) || is_endpoint(the.out.destination), "a quote tells no client of an endpoint");
+    the.rule(is->sight.protocol == was->sight.protocol, "a quote keeps its protocol");
+    const std::optional<packet::FlowKey> left = flow_of(was->frame, was->sight), came = flow_of(is->frame, is->sight);
+    the.rule(left && came, "an error that passes quotes a packet that shows its ports");
+    the.accept(the.flows.wrong_with_quote(*left, *came, the.outcome.worker));
+    the.rule(has_same_inner_sum(*was, *is), "a quoted packet's checksum is as right as it was");
     if (the.in.is_v4) {
+        // Of the quotes themselves: to be looked at, an inner packet got the length that is there.
         const auto sum = [](const Frame& quote, const Inner& inner) {
-            return test::reference_checksum(std::span(quote).subspan(kEtherBytes, inner.l4 - kEtherBytes));
+            return test::reference_checksum(std::span(quote).subspan(kEtherBytes, inner.sight.l4 - kEtherBytes));
         };
         the.rule((sum(quoted_in, *was) == 0) == (sum(quoted_out, *is) == 0), "a quoted header's checksum is as right as it was");
     }
@@ -260,12 +352,15 @@ void judge_forwarded(const Case& the) {
     const L4Sum was = l4_sum(the.before(), the.in), is = l4_sum(the.after(), the.out);
     the.rule(was == is || the.in.is_fragment, "a checksum is as right as it was");
     if (is_error) {
-        judge_error(the);
-    } else if (the.in.is_later_fragment) {
-        the.rule(is_same(the, the.in.l4, the.out.l4), "a later fragment is payload");
-    } else {
-        judge_message(the);
+        return judge_error(the);
     }
+    if (the.in.is_later_fragment) {
+        return the.rule(is_same(the, the.in.l4, the.out.l4), "a later fragment is payload");
+    }
+    judge_message(the);
+    const std::optional<packet::FlowKey> came = flow_of(the.before(), the.in), left = flow_of(the.after(), the.out);
+    the.rule(came && left, "only packets of flows are passed on, and errors about them");
+    the.accept(the.flows.wrong_with_passage(*came, *left, the.outcome.worker));
 }
 
 // Of a packet that leaves in pieces, `after` is the whole.
@@ -288,7 +383,10 @@ void judge_fragments(const Case& the) {
 
 // Ethernet addresses apart, which a delivery to the host may change.
 bool is_untouched(const Case& the) {
-    return the.before().size() == the.after().size() && std::equal(the.before().begin() + 12, the.before().end(), the.after().begin() + 12);
+    const size_t addresses = std::min<size_t>(12, the.before().size());
+    return the.before().size() == the.after().size() &&
+           std::equal(the.before().begin() + static_cast<ptrdiff_t>(addresses), the.before().end(),
+                      the.after().begin() + static_cast<ptrdiff_t>(addresses));
 }
 
 void judge_left(const Case& the) {
@@ -329,6 +427,80 @@ void judge_punted(const Case& the) {
              "Linux is not asked about an address that only Services have");
 }
 
+// A packet that nobody could find fault with, as far as can be seen from outside.
+bool is_faultless(const Case& the) {
+    const MacAddr& own = the.arrived.port == test::kUp ? test::kUpMac : test::kClusterMac;
+    const bool has_macs = std::equal(own.bytes.begin(), own.bytes.end(), the.before().begin()) &&
+                          !std::equal(own.bytes.begin(), own.bytes.end(), the.before().begin() + 6);
+    const bool stands_right = the.arrived.port == test::kCluster ? is_endpoint(the.in.source) : is_client(the.in.source);
+    return has_macs && stands_right && the.in.vlan_tags == 0 && the.in.ip_sum_right && the.in.ttl > 1 && !the.in.is_fragment &&
+           the.in.l4 - the.in.l3 == (the.in.is_v4 ? 20U : 40U) && the.in.l3_bytes <= the.rules.mtu() && the.in.l3 == kEtherBytes;
+}
+
+// Necessary conditions of reasons, where a bystander can see them.
+bool may_be_dropped_for(const Case& the, DropReason reason) {
+    const Sight& in = the.in;
+    switch (reason) {
+        case DropReason::BadIpChecksum:
+            return !in.is_ip || !in.ip_sum_right;
+        case DropReason::TtlExpired:
+            return in.is_ip && in.ttl <= 1;
+        case DropReason::SourceBlocked:
+            return is_blocked(the);
+        case DropReason::SourceNotAllowed:
+            return in.is_ip && !is_in_ranges(in.source);
+        case DropReason::NoUdpChecksum:
+            return in.is_ip && !in.is_v4 && in.protocol == kUdp;
+        case DropReason::PacketTooBig:
+            return in.l3_bytes > the.rules.mtu();
+        case DropReason::BadL4Checksum:
+            return l4_sum(the.before(), in) != L4Sum::Right;
+        case DropReason::InvalidTcpFlags:
+            return in.protocol == kTcp;
+        case DropReason::SctpNoAssociation:
+        case DropReason::SctpWrongTag:
+            return in.protocol == kSctp;
+        case DropReason::IcmpUnknownFlow:
+            return is_icmp_error(the.before(), in);
+        case DropReason::VipPortClosed:
+            return is_vip(in.destination);
+        case DropReason::VipEcho:
+        case DropReason::ResetLimited:
+        case DropReason::FrameTooLong:
+        case DropReason::NextHopUnresolved:
+        case DropReason::PendingFull:
+        case DropReason::HandoffRingFull:
+        case DropReason::HandoffLoop:
+        case DropReason::PuntRingFull:
+        case DropReason::PuntFailed:
+        case DropReason::HostFrameInvalid:
+        case DropReason::PortRemoved:
+        case DropReason::TxQueueFull:
+        case DropReason::NoBuffer:
+            return false;  // nothing here that would lead to it
+        case DropReason::Fragment:
+        case DropReason::BadFragment:
+        case DropReason::FragmentTooSmall:
+        case DropReason::FragmentOverlap:
+        case DropReason::FragmentExpired:
+        case DropReason::FragmentsFull:
+            return !in.is_ip || in.is_fragment;
+        default:
+            return true;
+    }
+}
+
+void judge_dropped(const Case& the) {
+    the.rule(static_cast<size_t>(the.outcome.reason) < kDropReasons, "a drop has a reason");
+    the.rule(may_be_dropped_for(the, the.outcome.reason), "a drop has a reason that holds");
+    if (the.arrived.from_host || !the.in.is_ip || the.in.protocol != kUdp || l4_sum(the.before(), the.in) != L4Sum::Right ||
+        !is_faultless(the) || is_blocked(the)) {
+        return;
+    }
+    const std::optional<packet::FlowKey> key = flow_of(the.before(), the.in);
+    the.rule(!key || !the.flows.has(*key), "a sound datagram of a connection is not dropped");
+}
+
 }  // namespace
 
 void Judge::judge(const Arrived& arrived, const Outcome& outcome, const Rules& rules) {
@@ -340,14 +512,14 @@ void Judge::judge(const Arrived& arrived, const Outcome& outcome, const Rules& r
 }
 
 void Judge::judge_untagged(const Arrived& arrived, const Outcome& outcome, const Rules& rules) {
-    const Case the{arrived, outcome, rules, spoke_, first_fragments_, look(arrived.frame), look(outcome.frame)};
+    const Case the{arrived, outcome, rules, spoke_, first_fragments_, flows_, look(arrived.frame), look(outcome.frame)};
     if (the.in.is_ip && !has_spoken(the.in.source)) {
         spoke_.push_back(the.in.source);
     }
+    count(the);
     switch (outcome.verdict) {
         case Verdict::Drop:
-            the.rule(static_cast<size_t>(outcome.reason) < kDropReasons, "a drop has a reason");
-            return;
+            return judge_dropped(the);
         case Verdict::Transmit:
         case Verdict::Split:
         case Verdict::Hold:
@@ -364,7 +536,22 @@ void Judge::judge_untagged(const Arrived& arrived, const Outcome& outcome, const
     }
 }
 
-void Judge::audit(test::VirtualGateway& gateway, uint32_t workers) {
+void Judge::count(const Case& the) {
+    const bool leaves = the.outcome.verdict == Verdict::Transmit || the.outcome.verdict == Verdict::Hold ||
+                        the.outcome.verdict == Verdict::Split || the.outcome.verdict == Verdict::Punt;
+    if (!leaves || is_untouched(the)) {
+        return;
+    }
+    if (is_answer(the)) {
+        ++answered_;
+        AnswerBudget& budget = is_echo_reply(the.after(), the.out) ? echoes_ : answers_;
+        the.rule(budget.spend(the.outcome.worker), "no more answers than the limit allows");
+    } else if (is_icmp_error(the.before(), the.in)) {
+        ++errors_passed_;
+    }
+}
+
+void Judge::audit() const {
     const auto books = [](bool agree, const char* what) {
         if (!agree) {
             std::fprintf(stderr, "pipeline fuzz: %s\n", what);
@@ -372,11 +559,12 @@ void Judge::audit(test::VirtualGateway& gateway, uint32_t workers) {
         }
     };
     uint32_t waiting = 0;
-    for (uint32_t w = 0; w < workers; ++w) {
-        if (!gateway.has_worked(w)) {
+    uint64_t answered = 0, errors_passed = 0;
+    for (uint32_t w = 0; w < workers_; ++w) {
+        if (!gateway_.has_worked(w)) {
             continue;
         }
-        pipeline::WorkerContext& context = gateway.worker(w);
+        pipeline::WorkerContext& context = gateway_.worker(w);
         waiting += context.fragments.waiting();
         uint64_t of_services = 0, of_backends = 0;
         for (const stats::ServiceCounters& row : context.counters.services) {
@@ -391,11 +579,17 @@ void Judge::audit(test::VirtualGateway& gateway, uint32_t workers) {
         books(context.count()[stats::Counter::Connections].read() == size, "the level of connections is not how many there are");
         books(context.connections.units_used() <= context.connections.capacity(), "the connection table exceeds its bound");
         books(context.fragments.waiting() <= limits::kFragmentsWaitingMax, "more fragments wait than may");
+        using stats::Counter;
+        answered += context.count()[Counter::Rejected].read() + context.count()[Counter::IcmpErrorsSent].read() +
+                    context.count()[Counter::EchoReplies].read();
+        errors_passed += context.count()[Counter::IcmpErrorsTranslated].read();
         const uint64_t opened = context.count()[stats::Counter::NewConnections].read(),
                        closed = context.count()[stats::Counter::ClosedConnections].read();
         books(opened - closed == size, "connections opened less connections closed are not those that are there");
     }
-    books(waiting == gateway.fragments_waiting(), "a fragment has a seat and is not there, or is there and has none");
+    books(answered == answered_, "answers that were given are not those that were counted");
+    books(errors_passed == errors_passed_, "ICMP errors that were passed on are not those that were counted");
+    books(waiting == gateway_.fragments_waiting(), "a fragment has a seat and is not there, or is there and has none");
 }
 
 }  // namespace penstock::fuzz

@@ -1,14 +1,17 @@
 // What may leave the gateway, and what may not, whatever came in. The judge keeps no model of the flows: it knows who is who (world.hpp),
-// sees the frame that came and the frame that leaves (sight.hpp), and holds the gateway's books against each other.
+// sees the frame that came and the frame that leaves (sight.hpp), and holds the gateway's books against what passes (flows.hpp) and against
+// each other.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "tests/fuzz/pipeline/flows.hpp"
 #include "tests/fuzz/pipeline/sight.hpp"
 #include "tests/fuzz/pipeline/world.hpp"
 #include "tests/support/virtual_gateway.hpp"
@@ -25,20 +28,51 @@ struct Arrived {
 // By the addresses and id of fragments, and whether Linux sent them: the addresses that first ones have left with.
 using FirstFragments = std::map<std::tuple<IpAddr, IpAddr, uint32_t, bool>, std::set<std::pair<IpAddr, IpAddr>>>;
 
+// How often the gateway may answer, counted anew: so many at once, so many a second, each worker for itself.
+class AnswerBudget {
+ public:
+    AnswerBudget(double per_second, double burst) : per_second_(per_second), burst_(burst) { left_.fill(burst); }
+    void pass_milliseconds(uint64_t ms) {
+        for (double& left : left_) {
+            left = std::min(burst_, left + per_second_ * static_cast<double>(ms) / 1000);
+        }
+    }
+    // False: it was one too many.
+    [[nodiscard]] bool spend(WorkerId worker) { return (left_.at(worker.value) -= 1) >= 0; }
+
+ private:
+    double per_second_, burst_;
+    std::array<double, kWorkersMost> left_{};
+};
+
+struct Case;
+
 class Judge {
  public:
+    Judge(test::VirtualGateway& gateway, uint32_t workers) : gateway_(gateway), workers_(workers), flows_(gateway, workers) {}
+
     // Stops the program, with both frames as scapy lines, where `outcome` is none that may follow from `arrived`.
     void judge(const Arrived& arrived, const test::Outcome& outcome, const Rules& rules);
-    // The same of the books: each entry of the tables is counted once with its Service and its backend, fragments that wait are there, and
-    // all bounds hold.
-    static void audit(test::VirtualGateway& gateway, uint32_t workers);
+    void pass_milliseconds(uint64_t ms) {
+        answers_.pass_milliseconds(ms);
+        echoes_.pass_milliseconds(ms);
+    }
+    // The same of the books: each entry of the tables is counted once with its Service and its backend, fragments that wait are there,
+    // answers are counted as answers, and all bounds hold.
+    void audit() const;
 
  private:
     void judge_untagged(const Arrived& arrived, const test::Outcome& outcome, const Rules& rules);
+    void count(const Case& the);
     [[nodiscard]] bool has_spoken(const IpAddr& address) const { return std::ranges::find(spoke_, address) != spoke_.end(); }
 
+    test::VirtualGateway& gateway_;
+    uint32_t workers_;
+    Flows flows_;
     std::vector<IpAddr> spoke_;  // sources of what came from the wire or from the host
     FirstFragments first_fragments_;
+    AnswerBudget answers_{kAnswersPerSecond, kAnswersBurst}, echoes_{kAnswersPerSecond, kAnswersBurst};
+    uint64_t answered_ = 0, errors_passed_ = 0;
 };
 
 }  // namespace penstock::fuzz

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 
 namespace penstock::fuzz {
 namespace {
@@ -26,7 +25,7 @@ const route::PrefixSet& blocklist() {
     return list;
 }
 
-// Makes the parts of snapshots, each when it is first asked for and once.
+// Makes what snapshots consist of, each part when it is first asked for and once.
 class Parts {
  public:
     Parts() {
@@ -42,21 +41,17 @@ class Parts {
     }
     [[nodiscard]] const config::Snapshot& at_start() const { return at_start_; }
 
-    [[nodiscard]] const config::Snapshot& snapshot_of(const Rules& rules) {
-        const size_t number =
-            ((((size_t{rules.publication} * kMtus + rules.mtu_choice) * 2 + rules.has_blocklist) * 2 + rules.has_present_vips) * 2 +
-             rules.has_unresolved) *
-                2 +
-            rules.rejects_closed_vip_ports;
-        std::optional<config::Snapshot>& snapshot = snapshots_[number];
-        if (!snapshot) {
-            snapshot = at_start_;
-            snapshot->services = services_[rules.publication];
-            snapshot->routes = routes_of(rules);
-            snapshot->blocked_sources = rules.has_blocklist ? blocked_sources_ : nullptr;
-            snapshot->rejects_closed_vip_ports = rules.rejects_closed_vip_ports;
-        }
-        return *snapshot;
+    [[nodiscard]] config::Snapshot snapshot_of(const Rules& rules) {
+        config::Snapshot snapshot = at_start_;
+        snapshot.services = services_[rules.publication];
+        snapshot.routes = routes_of(rules);
+        snapshot.blocked_sources = rules.has_blocklist ? blocked_sources_ : nullptr;
+        snapshot.rejects_closed_vip_ports = rules.rejects_closed_vip_ports;
+        snapshot.packets.aborts_sctp = rules.aborts_sctp;
+        snapshot.packets.passes_ip_options = rules.passes_ip_options;
+        snapshot.packets.lowers_mss = rules.clamps_mss;
+        snapshot.packets.mss_max[test::kCluster.value] = rules.clamps_mss ? kMssMax : 0;
+        return snapshot;
     }
 
  private:
@@ -76,7 +71,6 @@ class Parts {
     std::array<std::shared_ptr<const lb::ServiceTable>, kPublications> services_;
     std::array<std::shared_ptr<const route::RouteTable>, kMtus * 4> routes_;
     std::shared_ptr<const route::PrefixSet> blocked_sources_;
-    std::array<std::optional<config::Snapshot>, size_t{kPublications} * kMtus * 16> snapshots_;
 };
 
 Parts& parts() {
@@ -92,7 +86,7 @@ uint16_t Rules::mtu() const {
 const config::Snapshot& snapshot_at_start() {
     return parts().at_start();
 }
-const config::Snapshot& snapshot_of(const Rules& rules) {
+config::Snapshot snapshot_of(const Rules& rules) {
     return parts().snapshot_of(rules);
 }
 
@@ -161,6 +155,11 @@ bool is_own(const IpAddr& address) {
 bool is_endpoint(const IpAddr& address) {
     const uint8_t host = address.bytes()[15];
     return host >= kFirstEndpoint && host <= kLastEndpoint && address == test::backend_address(host, address.family());
+}
+bool is_client(const IpAddr& address) {
+    constexpr ptrdiff_t kHonest = 4;
+    return std::find(kSources4.begin(), kSources4.begin() + kHonest, address) != kSources4.begin() + kHonest ||
+           std::find(kSources6.begin(), kSources6.begin() + kHonest, address) != kSources6.begin() + kHonest;
 }
 bool is_in_ranges(const IpAddr& client) {
     return std::ranges::any_of(kRanges, [&](const Prefix& range) { return range.contains(client); });

@@ -10,6 +10,10 @@
 
 namespace penstock::fuzz {
 
+inline constexpr uint32_t kWorkersMost = 3;
+// Answers of each kind that a worker may give: few, so that a program meets the limit.
+inline constexpr uint32_t kAnswersPerSecond = 4, kAnswersBurst = 4;
+
 // Endpoints are hosts 11 to 16 on the cluster's link; 1 is the gateway host itself.
 inline constexpr uint8_t kFirstEndpoint = 11, kLastEndpoint = 16;
 inline constexpr uint8_t kClusterRouter = 250;
@@ -56,15 +60,19 @@ struct Rules {
     bool has_present_vips = false;
     bool has_unresolved = false;  // next hops: the endpoints 11 and 13
     bool rejects_closed_vip_ports = false;
-    bool clamps_mss = false;
+    bool clamps_mss = false;  // to kMssMax, on the cluster's port
+    bool aborts_sctp = false;
+    bool passes_ip_options = true;
     uint8_t mtu_choice = 0;
     [[nodiscard]] uint16_t mtu() const;
 };
 inline constexpr uint8_t kMtus = 4;
+inline constexpr uint16_t kMssMax = 1000;
 
-// A program begins with `rules` at their defaults; later it has a gateway that has known all publications before. Each is made once.
+// A program begins with `rules` at their defaults; later it has a gateway that has known all publications before. What is in them is made
+// once.
 [[nodiscard]] const config::Snapshot& snapshot_at_start();
-[[nodiscard]] const config::Snapshot& snapshot_of(const Rules& rules);
+[[nodiscard]] config::Snapshot snapshot_of(const Rules& rules);
 
 // L4 ports that mean something to somebody here, 0 included.
 [[nodiscard]] std::span<const L4Port> known_ports();
@@ -74,6 +82,8 @@ inline constexpr uint8_t kMtus = 4;
 [[nodiscard]] bool is_served(const IpAddr& address, uint8_t publication);
 [[nodiscard]] bool is_own(const IpAddr& address);
 [[nodiscard]] bool is_endpoint(const IpAddr& address);
+// One that is where it says, on the uplink or behind it.
+[[nodiscard]] bool is_client(const IpAddr& address);
 [[nodiscard]] bool is_in_ranges(const IpAddr& client);
 // Nobody may be answered there: loopback, multicast, broadcast, unspecified, reserved.
 [[nodiscard]] bool is_nobodys(const IpAddr& address);
