@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/own_errors.hpp"
 
@@ -10,21 +11,24 @@ namespace {
 
 constexpr uint16_t kIpv6MtuMin = 1280;  // RFC 8200, 5
 
-// What of the packet, as it arrived, is too long for a hop that carries `mtu` bytes of the other family.
-enum class TooLong : uint8_t { Cut, Tell };
+// A packet of IPv4 whose sender lets routers cut it, because it asks nobody what its way carries: over IPv6 only who cuts it here can, so
+// it is cut for any link (RFC 7915, 4).
+bool is_cut_for_any_link(ByteView frame, const packet::Parsed& parsed) noexcept {
+    return packet::bytes_in_other_family(parsed) > kIpv6MtuMin && packet::may_be_cut(frame, parsed);
+}
 
-TooLong too_long(ByteView frame, const packet::Parsed& parsed) noexcept {
-    if (parsed.family == IpFamily::V4) {
-        return packet::may_be_cut(frame, parsed) ? TooLong::Cut : TooLong::Tell;
-    }
-    // No sender of IPv6 is asked for shorter ones than these, so as IPv4 they may be cut (RFC 7915, 5.1).
-    return parsed.l3_length <= kIpv6MtuMin ? TooLong::Cut : TooLong::Tell;
+// Whether the packet, as it arrived, is too long for a hop that carries `mtu` bytes of the other family, and may not be cut for it. No
+// sender of IPv6 is asked for less than 1,280 bytes, so as IPv4 those may be cut (RFC 7915, 5.1).
+bool is_too_long(ByteView frame, const packet::Parsed& parsed, uint16_t mtu) noexcept {
+    const bool may_be_cut = parsed.family == IpFamily::V4 ? packet::may_be_cut(frame, parsed) : parsed.l3_length <= kIpv6MtuMin;
+    return !may_be_cut && packet::bytes_in_other_family(parsed) > mtu;
 }
 
 // The same MTU in the family of the packet that arrived (RFC 7915, 4.2 and 5.1).
-uint16_t mtu_for_sender(IpFamily family, uint16_t mtu) noexcept {
-    if (family == IpFamily::V4) {
-        return static_cast<uint16_t>(mtu - std::min(mtu, packet::kFamilyHeaderDifference));
+uint16_t mtu_for_sender(const packet::Parsed& parsed, uint16_t mtu) noexcept {
+    if (parsed.family == IpFamily::V4) {
+        const size_t longer = packet::kFamilyHeaderDifference + (parsed.is_fragment ? sizeof(packet::Ipv6ExtensionHeader) : 0);
+        return static_cast<uint16_t>(mtu - std::min<size_t>(mtu, longer));
     }
     return static_cast<uint16_t>(std::clamp(mtu + packet::kFamilyHeaderDifference, int{kIpv6MtuMin}, int{UINT16_MAX}));
 }
@@ -49,23 +53,26 @@ void send_to_other_family(WorkerContext& ctx, Burst& burst, uint32_t i, conn::Fo
     const packet::Parsed& parsed = burst.parsed[i];
     const packet::FlowKey leaves = connection.key(conn::opposite(flow.direction)).reversed();
     const route::Hop* const hop = ctx.snapshot->routes->hop(leaves.destination);
-    bool needs_cut = false;
-    if (hop != nullptr && packet::bytes_in_other_family(parsed) > hop->mtu) {
-        if (too_long(ByteView(burst.data[i], burst.length[i]), parsed) == TooLong::Tell) {
-            return tell_too_big(ctx, burst, i, mtu_for_sender(parsed.family, hop->mtu), Frame::AsArrived);
-        }
-        needs_cut = parsed.family == IpFamily::V4;
+    const ByteView arrived(burst.data[i], burst.length[i]);
+    if (hop != nullptr && is_too_long(arrived, parsed, hop->mtu)) {
+        return tell_too_big(ctx, burst, i, mtu_for_sender(parsed, hop->mtu), Frame::AsArrived);
     }
+    const bool is_cut = hop != nullptr && is_cut_for_any_link(arrived, parsed);
     packet::MovableFrame frame = frame_to_convert(burst, i);
     const packet::FamilyRewrite rewrite{.source = leaves.source,
                                         .destination = leaves.destination,
                                         .source_port = Be16::from_host(leaves.source_port),
                                         .destination_port = Be16::from_host(leaves.destination_port),
                                         .l4 = connection.l4_delta.inverse_if(static_cast<uint16_t>(flow.direction))};
-    if (const auto converted = packet::to_other_family(frame, parsed, rewrite, ctx.next_ipv4_id(), needs_cut); !converted) {
+    if (const auto converted = packet::to_other_family(frame, parsed, rewrite, ctx.next_ipv4_id(), is_cut); !converted) {
         return burst.drop(i, converted.error());
     }
     take_converted(burst, i, frame);
+    if (is_cut) {
+        route::Hop narrow = *hop;
+        narrow.mtu = std::min(narrow.mtu, kIpv6MtuMin);
+        return exceed_mtu(ctx, burst, i, narrow, leaves.destination);
+    }
     forward_one(ctx, burst, i, leaves.destination, static_cast<uint16_t>(burst.length[i] - parsed.l3_offset));
 }
 

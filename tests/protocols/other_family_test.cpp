@@ -329,16 +329,15 @@ TEST_P(OtherFamily, ASenderIsToldWhatFitsTowardsTheOtherFamily_ANN32_ICMP004) {
 }
 
 // Nobody who sends IPv6 is asked for less than 1,280 bytes, so what is no longer than that is cut as IPv4; and IPv4 whose sender allows it
-// is cut as IPv6, which a gateway does to nobody else's.
+// is cut as IPv6, for any link (RFC 7915, 4), which a gateway does to nobody else's.
 TEST_P(OtherFamily, WhatMayBeCutLeavesInFragments_ANN32_ICMP004) {
     gateway.publish({service(Protocol::Udp)});
     const L4Port port = open_udp();
-    gateway.set_mtu(1400);
     const Frame payload = payload_of(1'500 - 28);
     const auto cut_into_v6 = [&](const Outcome& out, NicPortId egress, const PacketBuilder& whole) {
         ASSERT_EQ(out.verdict, Verdict::Split);
         EXPECT_EQ(out.egress, egress);
-        const Frames expected = cut(whole.build(), 77, 1352);
+        const Frames expected = cut(whole.build(), 77, 1'232);
         ASSERT_EQ(out.fragments.size(), expected.size());
         for (size_t i = 0; i < expected.size(); ++i) {
             EXPECT_TRUE(same_frame(out.fragments[i], expected[i])) << i;
@@ -351,6 +350,11 @@ TEST_P(OtherFamily, WhatMayBeCutLeavesInFragments_ANN32_ICMP004) {
         cut_into_v6(down(inside.from_backend(kHost).id(77).udp(kServerPort, port).payload(payload).build()), kUp,
                     outside.to_client().udp(kPort, kClientPort).payload(payload));
     }
+    const Frame least_for_any_link = payload_of(1'280 - 48);
+    const Outcome whole = client_is_v4 ? up(outside.from_client().id(78).udp(kClientPort, kPort).payload(least_for_any_link).build())
+                                       : down(inside.from_backend(kHost).id(78).udp(kServerPort, port).payload(least_for_any_link).build());
+    EXPECT_EQ(whole.verdict, Verdict::Transmit);
+    EXPECT_EQ(whole.frame.size(), kEthernetBytes + 1'280) << "no fragment header";
     gateway.set_mtu(client_is_v4 ? kUp : kCluster, 800);
     const auto cut_into_v4 = [&](const Outcome& out, NicPortId egress, const PacketBuilder& whole) {
         ASSERT_EQ(out.verdict, Verdict::Split) << to_string(out.verdict);
