@@ -246,7 +246,8 @@ VirtualGateway& gateway_of(uint32_t workers) {
 // Allocations and frames of functions are most of what AddressSanitizer costs here. Long memories of what was freed, and of who allocated
 // it, make each of them dear; whoever looks into a failure asks for more by ASAN_OPTIONS.
 extern "C" const char* __asan_default_options() {
-    return "malloc_context_size=3:quarantine_size_mb=4:thread_local_quarantine_size_kb=256:detect_stack_use_after_return=0";
+    return "malloc_context_size=1:max_malloc_fill_size=64:quarantine_size_mb=4:thread_local_quarantine_size_kb=256"
+           ":detect_stack_use_after_return=0";
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
