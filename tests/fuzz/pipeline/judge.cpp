@@ -289,7 +289,9 @@ void judge_error(const Case& the) {
     const std::optional<Inner> was = inner_of(quoted_in, the.in.is_v4), is = inner_of(quoted_out, the.out.is_v4);
     the.rule(was && is, "an error that passes quotes a packet that can be read");
     the.rule(is->sight.source == the.out.destination, "an error goes to who sent the packet that it quotes");
-    the.rule(!is_endpoint(is->sight.destination) || is_endpoint(the.out.destination), "a quote tells no client of an endpoint");
+    // The host may be an endpoint itself, and what it has sent to a client that is one, too, is quoted so.
+    the.rule(!is_endpoint(is->sight.destination) || is_endpoint(the.out.destination) || is_own(the.out.destination),
+             "a quote tells no client of an endpoint");
     the.rule(is->sight.protocol == was->sight.protocol, "a quote keeps its protocol");
     const std::optional<packet::FlowKey> left = flow_of(was->frame, was->sight), came = flow_of(is->frame, is->sight);
     the.rule(left && came, "an error that passes quotes a packet that shows its ports");
