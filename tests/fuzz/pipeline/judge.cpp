@@ -292,6 +292,9 @@ void judge_error(const Case& the) {
     // The host may be an endpoint itself, and what it has sent to a client that is one, too, is quoted so.
     the.rule(!is_endpoint(is->sight.destination) || is_endpoint(the.out.destination) || is_own(the.out.destination),
              "a quote tells no client of an endpoint");
+    // Whoever else is on the way keeps the address that it speaks under.
+    the.rule(the.out.source != was->sight.destination || was->sight.destination == is->sight.destination,
+             "an endpoint's own error shows its client the Service's address");
     the.rule(is->sight.protocol == was->sight.protocol, "a quote keeps its protocol");
     const std::optional<packet::FlowKey> left = flow_of(was->frame, was->sight), came = flow_of(is->frame, is->sight);
     the.rule(left && came, "an error that passes quotes a packet that shows its ports");
@@ -334,7 +337,7 @@ void judge_forwarded(const Case& the) {
     }
     const bool is_error = is_icmp_error(the.before(), the.in);
     const IpAddr &from = the.out.source, &to = the.out.destination;
-    if (is_endpoint(from)) {
+    if (is_endpoint(from) && !is_error) {
         the.rule((is_endpoint(to) || is_own(to)) && from == the.in.source,
                  "an endpoint's address is shown to another endpoint that it is a client of, and to nobody else");
     }
