@@ -144,8 +144,8 @@ struct Service {
     lb::SchedulerKind scheduler = lb::SchedulerKind::RoundRobin;
     InternedText uid;  // of the Kubernetes Service: with another one it is another Service under an old name (GEN-010); "" unknown
     // At least one. What frontends of different classes or clients of different origin may choose from; equal sets are there once. The
-    // external policy's come first: IPv4's where the Service has that family, then IPv6's, each with endpoints of its own family, whether
-    // or not a frontend points there: who is known to the Service keeps flows.
+    // external policy's come first: IPv4's where the Service has that family, or endpoints of it for the other (ANN-32), then IPv6's
+    // likewise, each with endpoints of its own family, whether or not a frontend points there: who is known to the Service keeps flows.
     std::vector<BackendSet> sets;
     std::vector<Frontend> frontends;    // sorted; may be empty (refused, lost a conflict)
     std::vector<Prefix> source_ranges;  // sorted; who may open flows to filtered frontends; empty: nobody

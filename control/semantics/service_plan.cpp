@@ -90,8 +90,8 @@ bool is_always_laid(const ServicePlan& plan, IpFamily family, const Selection& c
     return plan.families.has(family) || !candidates.left.empty() || !candidates.excluded.empty();
 }
 
-// Fills the sets of a service port from the candidates of each family that the Service has, and tells each frontend which is its own. Sets
-// that no frontend asks for are not made, but for the first of each family.
+// Fills the sets of a service port from the candidates of each family that the Service has or may be served by, and tells each frontend
+// which is its own. Sets that no frontend asks for are not made, but for the first of each family (is_always_laid).
 void lay_sets(const ServicePlan& plan, const std::map<IpFamily, Selection>& candidates, const PolicyRules& rules, model::Service& service) {
     std::map<IpFamily, uint8_t> own;
     for (const auto& [family, selection] : candidates) {

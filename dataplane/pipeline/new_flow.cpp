@@ -25,7 +25,7 @@ namespace {
 using packet::FlowKey;
 using stats::Counter;
 
-// When the table is full, this many units are looked at for a half-open one to give up; a SYN flood makes nearly all of them such.
+// When the table is full, this many units are looked at for one to give up (conn/aging.hpp); a SYN flood makes nearly all half-open.
 constexpr uint32_t kVictimSearchUnits = 64;
 
 // Ports that are tried for a flow to an endpoint on the host before it is given up.
@@ -62,7 +62,7 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     forward_one(ctx, burst, i, client, static_cast<uint16_t>(*answer - sizeof(packet::EthernetHeader)));
 }
 
-// Inserts a complete entry; a full table gives up a half-open connection for it.
+// Inserts a complete entry; a full table gives up a half-open, finished or unheard connection for it.
 PENSTOCK_ALWAYS_INLINE conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry, uint64_t forward_hash,
                                              uint64_t reverse_hash) noexcept {
     conn::Inserted inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);
