@@ -45,7 +45,8 @@ enum class Verdict : uint8_t {
     X(IpOptions, "ip_options", "IPv4 options that are not passed on: a source route, or any where --ip-options is drop")                   \
     X(TtlExpired, "ttl_expired", "TTL ran out at the gateway")                                                                             \
     X(MappedAddress, "mapped_address", "an IPv6 header holds an IPv4-mapped address (::ffff:0:0/96), which belongs on no wire")            \
-    X(BadExtensionHeader, "bad_extension_header", "an IPv6 extension header is cut off, out of its place, or one of too many")             \
+    X(BadExtensionHeader, "bad_extension_header",                                                                                          \
+      "an IPv6 extension header is cut off, out of its place, one of too many, or says what IPv4 cannot")                                  \
     X(SourceRouted, "source_routed", "an IPv6 routing header of type 0, which is forbidden (RFC 5095)")                                    \
     X(NoUdpChecksum, "no_udp_checksum",                                                                                                    \
       "a UDP datagram over IPv6 without a checksum (RFC 8200, 8.1), or a fragment of one over IPv4 that is to become IPv6")                \
@@ -85,7 +86,7 @@ enum class Verdict : uint8_t {
     X(HostFrameInvalid, "host_frame_invalid", "Linux sent a frame to the twin that does not fit the port")                                 \
     X(PortRemoved, "port_removed", "the device of the port that it would leave by is gone")                                                \
     X(TxQueueFull, "tx_queue_full", "the NIC did not take packets as fast as they were ready")                                             \
-    X(NoBuffer, "no_buffer", "the packet buffers were used up")
+    X(NoBuffer, "no_buffer", "the packet buffers were used up, or one has no room for a longer header")
 
 enum class DropReason : uint8_t {
 #define PENSTOCK_X(name, counter, meaning) name,

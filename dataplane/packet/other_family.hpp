@@ -15,11 +15,12 @@
 #include "dataplane/packet/movable_frame.hpp"
 #include "dataplane/packet/parsed.hpp"
 #include "dataplane/packet/quoted.hpp"
+#include "dataplane/packet/wire.hpp"
 
 namespace penstock::packet {
 
 // By how much an IPv6 header is longer than IPv4's without options; what an MTU of one family means in the other (RFC 7915, 4.2 and 5.2).
-inline constexpr uint16_t kFamilyHeaderDifference = 20;
+inline constexpr uint16_t kFamilyHeaderDifference = sizeof(Ipv6Header) - sizeof(Ipv4Header);
 
 // What leaves in place of addresses and ports; both addresses are of the other family than the packet.
 struct FamilyRewrite {

@@ -17,13 +17,6 @@ bool is_cut_for_any_link(ByteView frame, const packet::Parsed& parsed) noexcept 
     return packet::bytes_in_other_family(parsed) > kIpv6MtuMin && packet::may_be_cut(frame, parsed);
 }
 
-// Whether the packet, as it arrived, is too long for a hop that carries `mtu` bytes of the other family, and may not be cut for it. No
-// sender of IPv6 is asked for less than 1,280 bytes, so as IPv4 those may be cut (RFC 7915, 5.1).
-bool is_too_long(ByteView frame, const packet::Parsed& parsed, uint16_t mtu) noexcept {
-    const bool may_be_cut = parsed.family == IpFamily::V4 ? packet::may_be_cut(frame, parsed) : parsed.l3_length <= kIpv6MtuMin;
-    return !may_be_cut && packet::bytes_in_other_family(parsed) > mtu;
-}
-
 // The same MTU in the family of the packet that arrived (RFC 7915, 4.2 and 5.1).
 uint16_t mtu_for_sender(const packet::Parsed& parsed, uint16_t mtu) noexcept {
     if (parsed.family == IpFamily::V4) {
@@ -34,6 +27,12 @@ uint16_t mtu_for_sender(const packet::Parsed& parsed, uint16_t mtu) noexcept {
 }
 
 }  // namespace
+
+// No sender of IPv6 is asked for less than 1,280 bytes, so as IPv4 those may be cut (RFC 7915, 5.1).
+bool can_go_by_converted(const route::Hop& hop, ByteView frame, const packet::Parsed& parsed) noexcept {
+    const bool may_be_cut = parsed.family == IpFamily::V4 ? packet::may_be_cut(frame, parsed) : parsed.l3_length <= kIpv6MtuMin;
+    return may_be_cut || packet::bytes_in_other_family(parsed) <= hop.mtu;
+}
 
 packet::MovableFrame frame_to_convert(const Burst& burst, uint32_t i) noexcept {
     return {.data = burst.data[i], .length = burst.length[i], .headroom = burst.headroom[i], .capacity = burst.capacity[i]};
@@ -54,7 +53,7 @@ void send_to_other_family(WorkerContext& ctx, Burst& burst, uint32_t i, conn::Fo
     const packet::FlowKey leaves = connection.key(conn::opposite(flow.direction)).reversed();
     const route::Hop* const hop = ctx.snapshot->routes->hop(leaves.destination);
     const ByteView arrived(burst.data[i], burst.length[i]);
-    if (hop != nullptr && is_too_long(arrived, parsed, hop->mtu)) {
+    if (hop != nullptr && !can_go_by_converted(*hop, arrived, parsed)) {
         return tell_too_big(ctx, burst, i, mtu_for_sender(parsed, hop->mtu), Frame::AsArrived);
     }
     const bool is_cut = hop != nullptr && is_cut_for_any_link(arrived, parsed);

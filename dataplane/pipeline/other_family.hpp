@@ -16,6 +16,10 @@ namespace penstock::pipeline {
 // cut leaves in fragments also where it is too long for the least that IPv6 carries.
 PENSTOCK_NOINLINE void send_to_other_family(WorkerContext& ctx, Burst& burst, uint32_t i, conn::Found flow) noexcept;
 
+// Whether a packet that will be converted, as `frame` holds it, may leave by `hop`, whole or in fragments; otherwise its sender will be
+// told.
+[[nodiscard]] bool can_go_by_converted(const route::Hop& hop, ByteView frame, const packet::Parsed& parsed) noexcept;
+
 // The frame of packet i and the room around it, for conversion; and back, when it has been converted.
 [[nodiscard]] packet::MovableFrame frame_to_convert(const Burst& burst, uint32_t i) noexcept;
 void take_converted(Burst& burst, uint32_t i, const packet::MovableFrame& converted) noexcept;
