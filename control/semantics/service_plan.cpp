@@ -234,6 +234,7 @@ ServicePlan plan_service(const kube::ObjectName& name, const kube::ServicePtr& o
     plan.topology_keys = topology_keys_of(service, plan.settings.topology_keys, plan.notices);
     plan.affinity_timeout_s = affinity_timeout_of(service, plan.notices);
     plan.ranges = source_ranges_of(service, type, plan.settings.source_ranges_deny, plan.notices);
+    plan.ranges.families = plan.families;
     const Families served = plan.settings.translate_family ? Families::both() : plan.families;
     AskedAddresses addresses = asked_addresses_of(name, service, type, served, around.gateway, around.policy, rights, plan.notices);
     plan.concerns_gateway = addresses.any_named;

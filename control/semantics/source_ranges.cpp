@@ -13,7 +13,8 @@ bool SourceRanges::filters(IpFamily family, bool compat_kube_proxy) const noexce
         return false;
     }
     const bool lists_family = std::ranges::any_of(listed, [family](const Prefix& range) { return range.family() == family; });
-    return lists_family || listed.empty() || (!compat_kube_proxy && !deny);
+    const bool stays_open = deny || (compat_kube_proxy && families.has(family));
+    return lists_family || listed.empty() || !stays_open;
 }
 
 SourceRanges source_ranges_of(const kube::Service& service, ServiceType type, bool deny, Notices& notices) {

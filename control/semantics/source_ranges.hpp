@@ -11,13 +11,15 @@
 namespace penstock::semantics {
 
 struct SourceRanges {
-    bool restricted = false;     // a list is in force
-    bool deny = false;           // it names those who may not (ANN-04)
-    std::vector<Prefix> listed;  // sorted, unique
+    bool restricted = false;               // a list is in force
+    bool deny = false;                     // it names those who may not (ANN-04)
+    std::vector<Prefix> listed;            // sorted, unique
+    Families families = Families::both();  // the Service's own
 
     // Whether frontends of `family` are filtered by the list. A family without a CIDR in the list is filtered, and so denied (SRC-003),
-    // unless `compat_kube_proxy` asks for what kube-proxy does: it stays open, as long as the list holds a CIDR of the other family. It
-    // stays open as well where the list names those who may not.
+    // unless `compat_kube_proxy` asks for what kube-proxy does: it stays open, as long as the list holds a CIDR of the other family. Only a
+    // family of the Service itself does, as kube-proxy serves no other (ANN-32). It stays open as well where the list names those who may
+    // not.
     [[nodiscard]] bool filters(IpFamily family, bool compat_kube_proxy) const noexcept;
     bool operator==(const SourceRanges&) const = default;
 };
