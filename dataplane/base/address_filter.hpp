@@ -1,6 +1,6 @@
 // Tells of nearly every address that it is in no set of a few, by one product and one bit: for questions that are asked of each new flow's
-// source and hardly ever answered with yes. What it lets through is looked for in the set itself. Anybody may choose addresses that pass;
-// that costs the look-up and no more.
+// source and hardly ever answered with yes. What it lets through is looked for in the set itself, where a false yes would matter. Anybody
+// may choose addresses that pass; that costs the look-up and no more.
 #pragma once
 
 #include <array>

@@ -92,6 +92,7 @@ Converted to_other_family(MovableFrame& frame, const Parsed& parsed, const Famil
     }
     CommonHeader header = read_header(parsed.family, ip_at, static_cast<size_t>(l4_at - ip_at), parsed.ip_protocol);
     header.ttl = static_cast<uint8_t>(parsed.ttl - 1);
+    header.protocol = static_cast<uint8_t>(rewrite.protocol);
     if (parsed.family == IpFamily::V6 && parsed.is_fragment && !has_place_in_ipv4(frame.data, parsed, *header.place)) {
         return drop(DropReason::BadExtensionHeader);
     }

@@ -10,6 +10,7 @@
 
 #include "dataplane/base/bytes.hpp"
 #include "dataplane/base/ip.hpp"
+#include "dataplane/base/protocol.hpp"
 #include "dataplane/base/verdict.hpp"
 #include "dataplane/packet/checksum.hpp"
 #include "dataplane/packet/movable_frame.hpp"
@@ -22,13 +23,15 @@ namespace penstock::packet {
 // By how much an IPv6 header is longer than IPv4's without options; what an MTU of one family means in the other (RFC 7915, 4.2 and 5.2).
 inline constexpr uint16_t kFamilyHeaderDifference = sizeof(Ipv6Header) - sizeof(Ipv4Header);
 
-// What leaves in place of addresses and ports; both addresses are of the other family than the packet.
+// What leaves in place of addresses and ports; both addresses are of the other family than the packet. The protocol is the flow's: a later
+// fragment of IPv6 may name any other, which nobody looks at there (RFC 8200, 4.5), but over IPv4 it says of which datagram it is.
 struct FamilyRewrite {
     IpAddr source;
     IpAddr destination;
     Be16 source_port;
     Be16 destination_port;
     FoldedDelta l4;  // of exactly this change (translation_deltas in rewrite.hpp); not used for SCTP
+    Protocol protocol = Protocol::Tcp;
 };
 
 // Bytes of the IP packet that a Flow or Fragment would become: what its next hop's MTU is compared with. 65,535 where it would be longer.

@@ -80,8 +80,7 @@ struct WorkerContext {
 
     stats::WorkerCounters& count() noexcept { return *counters.worker; }
     stats::PortCounters& count(NicPortId port) noexcept { return counters.worker->ports[port.value]; }
-    // For a packet that has had no id. None of this worker's last 65,536 / workers packets has it, and, where the number of workers is a
-    // power of two, no packet of another one.
+    // For a packet that has had no id. None of this worker's last 65,536 / workers has it, and hardly one of another worker's.
     uint16_t next_ipv4_id() noexcept { return static_cast<uint16_t>(ipv4_ids++ * workers + self.value); }
     // Start of a round: what the stages take for the present.
     void begin_round(const config::Snapshot* current, TscTime time) noexcept {

@@ -154,6 +154,13 @@ void translate_later(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& f
     const conn::Entry& connection = ctx.connections.at(fate.connection);
     const conn::Direction other = conn::opposite(fate.direction);
     const packet::FoldedDelta ip = connection.ip_delta.inverse_if(static_cast<uint16_t>(fate.direction));
+    if (connection.is_mixed()) {
+        // First, because what IPv4 cannot say ends here and is none of the flow's.
+        send_to_other_family(ctx, burst, i, {fate.connection, fate.direction});
+        if (burst.verdict[i] == Verdict::Drop) {
+            return;
+        }
+    }
     ctx.connections.touch(fate.connection, ctx.now_coarse);
     stats::ServiceCounters::Passed& passed = ctx.counters.services[connection.service.value].passed[static_cast<size_t>(fate.direction)];
     passed.packets.add(1);
@@ -163,9 +170,7 @@ void translate_later(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& f
         const Be32 destination = connection.v4_source(other);
         packet::translate_fragment(burst.data[i], parsed, connection.v4_destination(other), destination, ip);
         forward_one(ctx, burst, i, destination, parsed.l3_length);
-    } else if (connection.is_mixed()) {
-        send_to_other_family(ctx, burst, i, {fate.connection, fate.direction});
-    } else {
+    } else if (!connection.is_mixed()) {
         const std::array<uint8_t, 16>& destination = connection.v6_source(other);
         packet::translate_fragment(burst.data[i], parsed, connection.v6_destination(other), destination, ip);
         forward_one(ctx, burst, i, IpAddr::v6(destination), parsed.l3_length);

@@ -11,10 +11,16 @@ namespace {
 
 constexpr uint16_t kIpv6MtuMin = 1280;  // RFC 8200, 5
 
-// A packet of IPv4 whose sender lets routers cut it, because it asks nobody what its way carries: over IPv6 only who cuts it here can, so
-// it is cut for any link (RFC 7915, 4).
-bool is_cut_for_any_link(ByteView frame, const packet::Parsed& parsed) noexcept {
-    return packet::bytes_in_other_family(parsed) > kIpv6MtuMin && packet::may_be_cut(frame, parsed);
+// What IPv4 whose sender lets routers cut it is cut to, where it is longer. That sender asks nobody what its way carries, and over IPv6
+// nobody behind the gateway may cut it, so it is what any link carries (RFC 7915, 4).
+uint16_t cut_to(const route::Hop& hop) noexcept {
+    return std::min(hop.mtu, kIpv6MtuMin);
+}
+
+// For a packet that has had no id: each worker counts through its own, towards each destination from another place, so that one peer's ids
+// tell it nothing of what others get (RFC 7739).
+uint16_t ipv4_id_towards(WorkerContext& ctx, const IpAddr& destination) noexcept {
+    return static_cast<uint16_t>(ctx.next_ipv4_id() + ctx.owner.client_hash(destination));
 }
 
 // The same MTU in the family of the packet that arrived (RFC 7915, 4.2 and 5.1).
@@ -56,20 +62,22 @@ void send_to_other_family(WorkerContext& ctx, Burst& burst, uint32_t i, conn::Fo
     if (hop != nullptr && !can_go_by_converted(*hop, arrived, parsed)) {
         return tell_too_big(ctx, burst, i, mtu_for_sender(parsed, hop->mtu), Frame::AsArrived);
     }
-    const bool is_cut = hop != nullptr && is_cut_for_any_link(arrived, parsed);
+    const bool is_cut = hop != nullptr && packet::may_be_cut(arrived, parsed) && packet::bytes_in_other_family(parsed) > cut_to(*hop);
     packet::MovableFrame frame = frame_to_convert(burst, i);
     const packet::FamilyRewrite rewrite{.source = leaves.source,
                                         .destination = leaves.destination,
                                         .source_port = Be16::from_host(leaves.source_port),
                                         .destination_port = Be16::from_host(leaves.destination_port),
-                                        .l4 = connection.l4_delta.inverse_if(static_cast<uint16_t>(flow.direction))};
-    if (const auto converted = packet::to_other_family(frame, parsed, rewrite, ctx.next_ipv4_id(), is_cut); !converted) {
+                                        .l4 = connection.l4_delta.inverse_if(static_cast<uint16_t>(flow.direction)),
+                                        .protocol = connection.protocol};
+    const uint16_t id = ipv4_id_towards(ctx, leaves.destination);
+    if (const auto converted = packet::to_other_family(frame, parsed, rewrite, id, is_cut); !converted) {
         return burst.drop(i, converted.error());
     }
     take_converted(burst, i, frame);
     if (is_cut) {
         route::Hop narrow = *hop;
-        narrow.mtu = std::min(narrow.mtu, kIpv6MtuMin);
+        narrow.mtu = cut_to(*hop);
         return exceed_mtu(ctx, burst, i, narrow, leaves.destination);
     }
     forward_one(ctx, burst, i, leaves.destination, static_cast<uint16_t>(burst.length[i] - parsed.l3_offset));

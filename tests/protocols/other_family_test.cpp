@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "dataplane/packet/checksum.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/packet/wire.hpp"
@@ -113,13 +114,15 @@ TEST_P(OtherFamily, TcpFromSynToTheLastAck_ANN32_NAT001) {
         const auto tcp = [&](PacketBuilder ip, L4Port from, L4Port to) {
             return ip.tcp(from, to, flags).seq(seq).ack(99).payload(payload_of(bytes, seq));
         };
-        expect_sent(up(tcp(outside.from_client(), kClientPort, kPort).build()), kCluster, tcp(inside.to_backend(kHost), port, kServerPort));
+        expect_sent(up(tcp(with_df(outside, outside.from_client()), kClientPort, kPort).build()), kCluster,
+                    tcp(inside.to_backend(kHost), port, kServerPort));
     };
     const auto answered = [&](const char* flags, uint32_t seq, size_t bytes) {
         const auto tcp = [&](PacketBuilder ip, L4Port from, L4Port to) {
             return ip.tcp(from, to, flags).seq(seq).ack(99).payload(payload_of(bytes, seq));
         };
-        expect_sent(down(tcp(inside.from_backend(kHost), kServerPort, port).build()), kUp, tcp(outside.to_client(), kPort, kClientPort));
+        expect_sent(down(tcp(with_df(inside, inside.from_backend(kHost)), kServerPort, port).build()), kUp,
+                    tcp(outside.to_client(), kPort, kClientPort));
     };
     answered("SA", 90, 0);
     sent("A", 8, 0);
@@ -271,6 +274,27 @@ TEST_P(OtherFamily, FragmentsOfUdpInAnyOrder_ANN32_NAT007) {
     EXPECT_EQ(gateway.fragments_waiting(), 0u);
 }
 
+// A later fragment of IPv6 names any protocol it likes, and one that IPv4 cannot say ends here; neither becomes another flow's.
+TEST_P(OtherFamily, ALaterFragmentIsOfItsFlowsProtocol_ANN32_NAT007) {
+    gateway.publish({service(Protocol::Udp)});
+    const L4Port port = open_udp();
+    const Frame query = payload_of(400);
+    const bool is_down = client_is_v4;  // from the side that has IPv6
+    const PacketBuilder from = is_down ? inside.from_backend(kHost).udp(kServerPort, port) : outside.from_client().udp(kClientPort, kPort);
+    const PacketBuilder to = is_down ? outside.to_client().udp(kPort, kClientPort) : inside.to_backend(kHost).udp(port, kServerPort);
+    Frames came = cut(PacketBuilder(from).payload(query).build(), 9, 104);
+    const Frames expected = cut(PacketBuilder(to).payload(query).build(), 9, 104);
+    const auto pass = [&](const Frame& frame) { return is_down ? down(frame) : up(frame); };
+    EXPECT_TRUE(same_frame(pass(came[0]).frame, expected[0]));
+    constexpr size_t kProtocolAt = kEthernetBytes + 40;
+    came[1][kProtocolAt] = 6;
+    EXPECT_TRUE(same_frame(pass(came[1]).frame, expected[1]));
+    const uint64_t forwarded = gateway.count(Counter::FragmentsForwarded);
+    came[2][kProtocolAt] = 60;
+    expect_drop(pass(came[2]), DropReason::BadExtensionHeader);
+    EXPECT_EQ(gateway.count(Counter::FragmentsForwarded), forwarded) << "it was none of the flow's";
+}
+
 // A datagram without a checksum cannot get one from its first fragment.
 TEST_P(OtherFamily, FragmentsOfUdpWithoutAChecksumAreNotConverted_ANN32) {
     if (!client_is_v4) {
@@ -332,10 +356,13 @@ TEST_P(OtherFamily, ASenderIsToldWhatFitsTowardsTheOtherFamily_ANN32_ICMP004) {
 TEST_P(OtherFamily, ASenderOfFragmentsIsToldWhatFitsWithTheirHeader_ANN32_ICMP004) {
     gateway.publish({service(Protocol::Udp)});
     const L4Port port = open_udp();
-    const Ends& sender = client_is_v4 ? outside : inside;
     const PacketBuilder from =
         client_is_v4 ? outside.from_client().udp(kClientPort, kPort) : inside.from_backend(kHost).udp(kServerPort, port);
-    const Frame first = cut(with_df(sender, from).payload(payload_of(3'000)).build(), 9, 1'480).front();
+    Frame first = cut(PacketBuilder(from).payload(payload_of(3'000)).build(), 9, 1'480).front();
+    first[kEthernetBytes + offsetof(packet::Ipv4Header, flags_and_offset)] |= 0x40;  // DF
+    uint8_t* const sum_at = first.data() + kEthernetBytes + offsetof(packet::Ipv4Header, checksum);
+    store(sum_at, Be16::from_host(0));
+    store(sum_at, packet::ChecksumSum().add(ByteView(first).subspan(kEthernetBytes, sizeof(packet::Ipv4Header))).checksum());
     const Outcome told = client_is_v4 ? up(first) : down(first);
     ASSERT_EQ(told.verdict, Verdict::Transmit) << text_of(told.reason).counter;
     EXPECT_EQ(told.egress, client_is_v4 ? kUp : kCluster);

@@ -64,7 +64,8 @@ struct MovableBuffer {
             .destination = after.destination,
             .source_port = Be16::from_host(after.source_port),
             .destination_port = Be16::from_host(after.destination_port),
-            .l4 = packet::translation_deltas(before, after).l4};
+            .l4 = packet::translation_deltas(before, after).l4,
+            .protocol = before.protocol};
 }
 
 }  // namespace penstock::test

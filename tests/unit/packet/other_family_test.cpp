@@ -365,8 +365,12 @@ TEST(OtherFamily, ThereAndBackIsWhatItWas) {
         const Bytes frame = sent(64, is_tcp);
         MovableBuffer buffer(frame, 20);
         const auto convert = [&](const Rewrite& rewrite, FoldedDelta l4) {
-            FamilyRewrite to{rewrite.source, rewrite.destination, Be16::from_host(rewrite.source_port),
-                             Be16::from_host(rewrite.destination_port), l4};
+            FamilyRewrite to{rewrite.source,
+                             rewrite.destination,
+                             Be16::from_host(rewrite.source_port),
+                             Be16::from_host(rewrite.destination_port),
+                             l4,
+                             is_tcp ? Protocol::Tcp : Protocol::Udp};
             ASSERT_TRUE(to_other_family(buffer.frame, parsed_of(buffer.content()), to, kNextId).has_value());
             ASSERT_TRUE(buffer.is_sound());
         };
