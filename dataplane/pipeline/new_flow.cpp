@@ -55,11 +55,14 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     }
     burst.length[i] = *answer;
     burst.answers[i] = true;
+    forward_one(ctx, burst, i, client, static_cast<uint16_t>(*answer - sizeof(packet::EthernetHeader)));
+    if (burst.verdict[i] == Verdict::Drop) {  // no way back, or one that it does not fit
+        return drop_counted(ctx, burst, i, frontend, burst.reason[i]);
+    }
     if (frontend != nullptr) {
         ctx.counters.services[frontend->service->id.value].rejected.add(1);
     }
     ctx.count()[Counter::Rejected].add(1);
-    forward_one(ctx, burst, i, client, static_cast<uint16_t>(*answer - sizeof(packet::EthernetHeader)));
 }
 
 // Inserts a complete entry; a full table gives up a half-open, finished or unheard connection for it.

@@ -220,5 +220,18 @@ TEST(Forwarding, NamesWhatStopsItOnTheWayOut) {
     EXPECT_EQ(gateway.service_counters(0, "web").dropped.read(), 1u);
 }
 
+// What cannot be sent has answered nobody.
+TEST(Forwarding, AnAnswerThatFindsNoWayBackIsADropAndNoAnswer_REJ001) {
+    VirtualGateway gateway;
+    TestService empty = web();
+    empty.backends = {};
+    gateway.publish({empty});
+    gateway.remove_routes();
+    EXPECT_EQ(gateway.send(syn(1).build()).reason, DropReason::NoRoute);
+    EXPECT_EQ(gateway.count(stats::Counter::Rejected), 0u);
+    EXPECT_EQ(gateway.service_counters(0, "web").rejected.read(), 0u);
+    EXPECT_EQ(gateway.service_counters(0, "web").dropped.read(), 1u);
+}
+
 }  // namespace
 }  // namespace penstock::test
