@@ -456,6 +456,24 @@ TEST_P(OtherFamily, WhatMayBeCutLeavesInFragments_ANN32_ICMP004) {
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsSent), 1u);
 }
 
+// No link of IPv6 is that narrow (RFC 8200, 5); where one is all the same, what may be cut is cut for it.
+TEST_P(OtherFamily, WhatMayBeCutFitsEvenALinkTooNarrowForIpv6_ANN32) {
+    gateway.publish({service(Protocol::Udp)});
+    const L4Port port = open_udp();
+    gateway.set_mtu(client_is_v4 ? kCluster : kUp, 576);
+    const Frame payload = payload_of(577 - 48);
+    const Outcome out = client_is_v4 ? up(outside.from_client().id(77).udp(kClientPort, kPort).payload(payload).build())
+                                     : down(inside.from_backend(kHost).id(77).udp(kServerPort, port).payload(payload).build());
+    ASSERT_EQ(out.verdict, Verdict::Split);
+    const PacketBuilder whole =
+        client_is_v4 ? inside.to_backend(kHost).udp(port, kServerPort) : outside.to_client().udp(kPort, kClientPort);
+    const Frames expected = cut(PacketBuilder(whole).payload(payload).build(), 77, 528);
+    ASSERT_EQ(out.fragments.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_TRUE(same_frame(out.fragments[i], expected[i])) << i;
+    }
+}
+
 // An error that came about a flow, as its receiver hears it: of its own family, about what it has sent itself.
 class OtherFamilyErrors : public OtherFamily {
  protected:
