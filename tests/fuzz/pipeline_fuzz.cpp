@@ -34,8 +34,8 @@ VirtualGateway::Options options_for(uint32_t workers) {
             .rejects_per_second = kAnswersPerSecond,
             .rejects_burst = kAnswersBurst,
             .affinity_entries = 64,
-            .services = 16,
-            .backends = 32,
+            .services = 24,
+            .backends = 48,
             .secrets_from = workers};
 }
 

@@ -26,6 +26,9 @@ const char* Flows::wrong_with_passage(const FlowKey& came, const FlowKey& left, 
     if (left != entry.key(conn::opposite(found.direction)).reversed()) {
         return "a packet leaves as its connection says";
     }
+    if (entry.is_mixed() != (came.source.is_v4() != left.source.is_v4())) {
+        return "a connection knows whether its keys are of two families";
+    }
     const Life life{
         worker, found.index, entry.generation, entry.backend, entry.key(conn::Direction::Forward), entry.key(conn::Direction::Reverse)};
     for (const Life& other : lives_) {

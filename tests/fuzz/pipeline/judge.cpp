@@ -48,6 +48,8 @@ namespace {
 // ICMP's 8 bytes and an IP header: what an answer that quotes all of a packet is longer than that.
 constexpr size_t kAnswerOverhead4 = 28, kAnswerOverhead6 = 48;
 constexpr size_t kIcmpErrorMax4 = 576, kIcmpErrorMax6 = 1280;  // RFC 1812, 4.3.2.3; RFC 4443, 2.4 (c)
+constexpr size_t kIpv6MtuMin = 1280;                           // RFC 8200, 5
+constexpr size_t kLongerAsIpv6 = 28;                           // by its header, and a fragment's
 constexpr size_t kFrameMin = 60;
 constexpr uint8_t kRst = 0x04;
 
@@ -159,6 +161,7 @@ void judge_answer(const Case& the) {
     the.rule(!is_icmp_error(the.before(), the.in) && !the.in.is_later_fragment, "neither ICMP errors nor later fragments are answered");
     the.rule(!is_group_mac(the.before()) && !is_nobodys(the.in.destination) && !is_nobodys(the.in.source),
              "nothing to a group or from nobody is answered");
+    the.rule(the.out.is_v4 == the.in.is_v4, "an answer is of the family of what it answers");
     the.rule(the.out.destination == the.in.source, "an answer goes to who asked");
     the.rule(the.out.source == the.in.destination || is_own(the.out.source), "an answer comes from whom was asked, or from the gateway");
     the.rule(l4_sum(the.after(), the.out) == L4Sum::Right, "an answer's checksum is right");
@@ -237,7 +240,8 @@ void judge_message(const Case& the) {
                 the.rule(word_at(the.before(), in + 4) == word_at(the.after(), out + 4) && is_same(the, in + 8, out + 8),
                          "a datagram's payload stays");
                 const bool has_none = word_at(the.before(), in + 6) == 0;
-                the.rule(has_none == (word_at(the.after(), out + 6) == 0), "a checksum that was not sent is not made up, nor lost");
+                the.rule(has_none == (word_at(the.after(), out + 6) == 0) || (has_none && the.in.is_v4 && !the.out.is_v4),
+                         "a checksum that was not sent is not made up, but for IPv6, nor lost");
                 the.rule(has_none || translated_sum(the.before(), the.in, 6) == translated_sum(the.after(), the.out, 6),
                          "a datagram's checksum is as right as it was");
             }
@@ -323,18 +327,180 @@ void judge_fragment(const Case& the) {
     left_with.insert(addresses);
 }
 
+void judge_flow(const Case& the) {
+    const std::optional<packet::FlowKey> came = flow_of(the.before(), the.in), left = flow_of(the.after(), the.out);
+    the.rule(came && left, "only packets of flows are passed on, and errors about them");
+    the.accept(the.flows.wrong_with_passage(*came, *left, the.outcome.worker));
+}
+
+// Ports of a Service that is served by one family alone.
+bool may_be_mixed(const Case& the) {
+    const auto is_one = [&](size_t at) {
+        const uint16_t port = word_at(the.before(), the.in.l4 + at);
+        return std::ranges::find(kMixedPorts, port) != kMixedPorts.end() ||
+               std::ranges::find(kMixedBackendPorts, port) != kMixedBackendPorts.end();
+    };
+    return !the.in.has_ports(the.before()) || is_one(0) || is_one(2);
+}
+
+// What an error of one family is called in the other (RFC 7915, 4.2 and 5.2), as type << 8 | code; absent: nothing.
+std::optional<uint16_t> error_in_other_family(bool is_v4, uint8_t type, uint8_t code) {
+    const auto named = [](unsigned new_type, unsigned new_code) { return std::optional(static_cast<uint16_t>(new_type << 8 | new_code)); };
+    if (is_v4) {
+        switch (type) {
+            case 3: {
+                constexpr uint8_t kProtocolUnreachable = 2, kPortUnreachable = 3, kTooBig = 4, kPrecedence = 14;
+                const bool is_prohibited = code == 9 || code == 10 || code == 13 || code == 15;
+                return code == kProtocolUnreachable       ? named(4, 1)
+                       : code == kPortUnreachable         ? named(1, 4)
+                       : code == kTooBig                  ? named(2, 0)
+                       : code == kPrecedence || code > 15 ? std::nullopt
+                       : is_prohibited                    ? named(1, 1)
+                                                          : named(1, 0);
+            }
+            case 11:
+                return named(3, code);
+            case 12:
+                return code == 0 || code == 2 ? named(4, 0) : std::nullopt;
+            default:
+                return std::nullopt;
+        }
+    }
+    switch (type) {
+        case 1:
+            return code > 4 ? std::nullopt : named(3, code == 1 ? 10 : code == 4 ? 3 : 1);
+        case 2:
+            return named(3, 4);
+        case 3:
+            return named(11, code);
+        case 4:
+            return code == 0 ? named(12, 0) : code == 1 ? named(3, 2) : std::nullopt;
+        default:
+            return std::nullopt;
+    }
+}
+
+// The bytes that a packet has behind its IP header, as its header says, whether they are quoted or not.
+int declared_l4_bytes(const Frame& quote, const Sight& sight) {
+    const int headers = static_cast<int>(sight.l4 - sight.l3);
+    return sight.is_v4 ? word_at(quote, kEtherBytes + 2) - headers : word_at(quote, kEtherBytes + 4) + 40 - headers;
+}
+
+// An error whose flow is mixed.
+void judge_converted_error(const Case& the) {
+    the.rule(is_icmp_error(the.after(), the.out), "an error becomes an error");
+    the.rule(l4_sum(the.before(), the.in) == L4Sum::Right && l4_sum(the.after(), the.out) == L4Sum::Right, "an error that passes is right");
+    the.rule(the.out.l3_bytes <= (the.out.is_v4 ? kIcmpErrorMax4 : kIcmpErrorMax6), "an ICMP error is not too long");
+    const std::optional<uint16_t> name = error_in_other_family(the.in.is_v4, the.before()[the.in.l4], the.before()[the.in.l4 + 1]);
+    the.rule(name == word_at(the.after(), the.out.l4), "an error says the same in the other family's words");
+    if (*name == (the.out.is_v4 ? 0x0304 : 0x0200)) {
+        const uint32_t was = the.in.is_v4 ? word_at(the.before(), the.in.l4 + 6) : long_at(the.before(), the.in.l4 + 4);
+        const uint32_t is = the.out.is_v4 ? word_at(the.after(), the.out.l4 + 6) : long_at(the.after(), the.out.l4 + 4);
+        the.rule(the.out.is_v4 ? is + 20 <= was : is >= kIcmpErrorMax6 && (was < kIcmpErrorMax6 || is <= was + 20),
+                 "a converted packet fits the MTU that is told");
+    }
+    const Frame quoted_in = quoted_by(the.before(), the.in), quoted_out = quoted_by(the.after(), the.out);
+    const std::optional<Inner> was = inner_of(quoted_in, the.in.is_v4), is = inner_of(quoted_out, the.out.is_v4);
+    the.rule(was && is, "an error that passes quotes a packet of its family, before and after");
+    the.rule(is->sight.source == the.out.destination, "an error goes to who sent the packet that it quotes");
+    the.rule(!is_endpoint(is->sight.destination), "a quote tells nobody of an endpoint of the other family");
+    the.rule(is->sight.protocol == was->sight.protocol, "a quote keeps its protocol");
+    the.rule(is_vip(the.out.source) || is_own(the.out.source), "an error of the other family is the gateway's own to say");
+    const std::optional<packet::FlowKey> left = flow_of(was->frame, was->sight), came = flow_of(is->frame, is->sight);
+    the.rule(left && came, "an error that passes quotes a packet that shows its ports");
+    the.accept(the.flows.wrong_with_quote(*left, *came, the.outcome.worker));
+    the.rule(has_same_inner_sum(*was, *is), "a quoted packet's checksum is as right as it was");
+    const int bytes = declared_l4_bytes(quoted_in, was->sight);
+    the.rule(bytes < 0 || bytes > UINT16_MAX - 60 || declared_l4_bytes(quoted_out, is->sight) == bytes,
+             "a quote says how long its packet was");
+    the.rule(!the.out.is_v4 || is->sight.l4 - is->sight.l3 == 20, "a quote has no options of the other family");
+    // Behind the ports, up to a checksum.
+    const size_t quoted = std::min(was->sight.l4_bytes(), is->sight.l4_bytes());
+    const size_t compared = std::min<size_t>(quoted, was->sight.protocol == kTcp ? 16 : was->sight.protocol == kUdp ? 6 : 8);
+    the.rule(compared < 4 || std::equal(was->frame.begin() + static_cast<ptrdiff_t>(was->sight.l4 + 4),
+                                        was->frame.begin() + static_cast<ptrdiff_t>(was->sight.l4 + compared),
+                                        is->frame.begin() + static_cast<ptrdiff_t>(is->sight.l4 + 4)),
+             "a quote shows what was sent");
+}
+
+uint8_t traffic_class(const Frame& frame, const Sight& sight) {
+    return sight.is_v4 ? frame[sight.l3 + 1] : static_cast<uint8_t>(word_at(frame, sight.l3) >> 4);
+}
+bool has_df(const Frame& frame, const Sight& sight) {
+    return (frame[sight.l3 + 6] & 0x40) != 0;
+}
+
+// What the new header says of the old one's words (RFC 7915, 4.1 and 5.1).
+void judge_converted_header(const Case& the) {
+    the.rule(the.in.is_fragment == the.out.is_fragment, "it stays what it is");
+    const size_t header = the.out.l4 - the.out.l3;
+    const bool is_cut = the.outcome.verdict == Verdict::Split;
+    if (!the.out.is_v4) {
+        the.rule(header == (the.in.is_fragment || is_cut ? 48U : 40U),
+                 "as IPv6 a packet has a fragment header where it needs one, and nothing else");
+        the.rule((long_at(the.after(), the.out.l3) & 0xfffff) == 0, "as IPv6 a packet has no flow label");
+        const size_t plain = the.out.l3_bytes - (is_cut && !the.in.is_fragment ? 8 : 0);
+        // To the host itself nothing is cut: no link lies between.
+        const bool is_to_be_cut =
+            plain > std::min<size_t>(kIpv6MtuMin, the.rules.mtu()) && !has_df(the.before(), the.in) && the.outcome.verdict != Verdict::Punt;
+        the.rule(is_cut == is_to_be_cut, "IPv4 that may be cut becomes IPv6 that fits any link");
+        the.rule(!(the.in.is_fragment || is_cut) || the.out.datagram_id == word_at(the.before(), the.in.l3 + 4),
+                 "a fragment keeps its datagram's id");
+    } else {
+        the.rule(header == 20, "as IPv4 a packet has no options");
+        const bool is_cut_by_sender = the.in.has_fragment_header;
+        the.rule(has_df(the.after(), the.out) == (!is_cut_by_sender && the.out.l3_bytes > kIpv6MtuMin - 20),
+                 "as IPv4 a packet may be cut where no sender of IPv6 would make it shorter");
+        the.rule(!is_cut_by_sender || the.out.datagram_id == (the.in.datagram_id & 0xffff), "a fragment keeps its datagram's id");
+    }
+    the.rule(traffic_class(the.before(), the.in) == traffic_class(the.after(), the.out), "a packet keeps its traffic class");
+    the.rule(the.in.fragment_offset == the.out.fragment_offset && the.in.has_more == the.out.has_more, "a fragment stays where it is");
+}
+
+// A packet of a flow whose client and endpoint are of different families.
+void judge_converted(const Case& the) {
+    const IpAddr &from = the.out.source, &to = the.out.destination;
+    the.rule(from.is_v4() == to.is_v4() && from.is_v4() == the.out.is_v4, "it is of one family");
+    the.rule(is_vip(from) || is_own(from), "the other family sees the Service or the gateway");
+    if (is_icmp_error(the.before(), the.in)) {
+        the.rule(the.out.l4 - the.out.l3 == (the.out.is_v4 ? 20U : 40U), "an error has no options of the other family");
+        return judge_converted_error(the);
+    }
+    // A later fragment of IPv6 may name any protocol, which nobody looks at there (RFC 8200, 4.5).
+    the.rule(the.out.protocol == the.in.protocol || (the.in.is_later_fragment && !the.in.is_v4), "it stays what it is");
+    judge_converted_header(the);
+    the.rule(the.in.l4_bytes() == the.out.l4_bytes(), "its payload keeps its length");
+    the.rule(may_be_mixed(the), "only who asks for it is served by the other family");
+    if (is_endpoint(to) && !is_vip(from)) {
+        the.rule(is_own(from) && (is_vip(the.in.destination) || is_own(the.in.destination)),
+                 "only a Service's clients get to its endpoints");
+    } else {
+        the.rule(is_endpoint(the.in.source), "only endpoints answer for a Service");
+        the.rule(std::ranges::find(the.spoke, to) != the.spoke.end(), "nobody gets packets who never sent one");
+    }
+    if (the.in.is_later_fragment) {
+        return the.rule(is_same(the, the.in.l4, the.out.l4), "a later fragment is payload");
+    }
+    const L4Sum was = l4_sum(the.before(), the.in), is = l4_sum(the.after(), the.out);
+    the.rule(was == is || the.in.is_fragment || (was == L4Sum::None && is == L4Sum::Right), "a checksum is as right as it was");
+    judge_message(the);
+    judge_flow(the);
+}
+
 void judge_forwarded(const Case& the) {
     the.rule(the.in.is_ip && the.in.vlan_tags == 0 && the.in.ip_sum_right, "only a well-formed packet is passed on");
     the.rule(!is_group_mac(the.before()), "a frame to a group is not passed on");
-    the.rule(the.in.is_v4 == the.out.is_v4 && the.in.protocol == the.out.protocol && the.in.is_fragment == the.out.is_fragment,
-             "it stays what it is");
     the.rule(the.out.ttl + 1 == the.in.ttl, "a hop costs one of its time to live");
-    the.rule(the.in.l4 - the.in.l3 == the.out.l4 - the.out.l3 && the.in.l3_bytes == the.out.l3_bytes, "headers keep their lengths");
     the.rule(!is_nobodys(the.in.source) && !is_nobodys(the.out.destination), "nothing from nobody or to nobody is passed on");
-
     if (the.in.is_fragment) {
         judge_fragment(the);
     }
+    if (the.in.is_v4 != the.out.is_v4) {
+        return judge_converted(the);
+    }
+    the.rule(the.in.protocol == the.out.protocol && the.in.is_fragment == the.out.is_fragment, "it stays what it is");
+    the.rule(the.in.l4 - the.in.l3 == the.out.l4 - the.out.l3 && the.in.l3_bytes == the.out.l3_bytes, "headers keep their lengths");
+
     const bool is_error = is_icmp_error(the.before(), the.in);
     const IpAddr &from = the.out.source, &to = the.out.destination;
     if (is_endpoint(from) && !is_error) {
@@ -363,20 +529,25 @@ void judge_forwarded(const Case& the) {
         return the.rule(is_same(the, the.in.l4, the.out.l4), "a later fragment is payload");
     }
     judge_message(the);
-    const std::optional<packet::FlowKey> came = flow_of(the.before(), the.in), left = flow_of(the.after(), the.out);
-    the.rule(came && left, "only packets of flows are passed on, and errors about them");
-    the.accept(the.flows.wrong_with_passage(*came, *left, the.outcome.worker));
+    judge_flow(the);
 }
 
 // Of a packet that leaves in pieces, `after` is the whole.
 void judge_fragments(const Case& the) {
-    the.rule(the.out.is_v4 && (the.after()[the.out.l3 + 6] & 0x40) == 0, "only an IPv4 packet without DF is cut");
+    const bool is_converted = !the.out.is_v4 && the.in.is_v4;
+    the.rule(is_converted ? !has_df(the.before(), the.in) : the.out.is_v4 && !has_df(the.after(), the.out),
+             "only an IPv4 packet without DF is cut");
+    const size_t link = is_converted ? std::min<size_t>(the.rules.mtu(), kIpv6MtuMin) : the.rules.mtu();
     the.rule(the.outcome.fragments.size() > 1, "a packet that is cut has fragments");
     Frame together;
     for (const Frame& frame : the.outcome.fragments) {
         const Sight fragment = look(frame);
-        the.rule(fragment.is_ip && fragment.ip_sum_right && fragment.is_fragment, "what a packet is cut into are fragments");
-        the.rule(fragment.l3_bytes <= the.rules.mtu() && frame.size() == kEtherBytes + fragment.l3_bytes, "a fragment fits its link");
+        the.rule(fragment.is_ip && fragment.is_v4 == the.out.is_v4 && fragment.ip_sum_right && fragment.is_fragment,
+                 "what a packet is cut into are fragments");
+        the.rule(fragment.l3_bytes <= link && frame.size() == kEtherBytes + fragment.l3_bytes, "a fragment fits its link");
+        the.rule(fragment.datagram_id == the.out.datagram_id || the.out.is_v4, "a fragment has its datagram's id");
+        the.rule(fragment.fragment_offset == the.out.fragment_offset + together.size(), "a fragment lies where the last one ended");
+        the.rule(fragment.has_more == (the.out.has_more || &frame != &the.outcome.fragments.back()), "the last fragment is the end");
         the.rule(fragment.source == the.out.source && fragment.destination == the.out.destination && fragment.ttl == the.out.ttl,
                  "a fragment goes where its packet would have gone");
         together.insert(together.end(), frame.begin() + static_cast<ptrdiff_t>(fragment.l4), frame.end());
@@ -432,6 +603,11 @@ void judge_punted(const Case& the) {
              "Linux is not asked about an address that only Services have");
 }
 
+// At most so many bytes of IP leave.
+size_t bytes_to_leave(const Case& the) {
+    return the.in.l3_bytes + (the.in.is_ip && the.in.is_v4 && may_be_mixed(the) ? kLongerAsIpv6 : 0);
+}
+
 // A packet that nobody could find fault with, as far as can be seen from outside.
 bool is_faultless(const Case& the) {
     const MacAddr& own = the.arrived.port == test::kUp ? test::kUpMac : test::kClusterMac;
@@ -439,7 +615,7 @@ bool is_faultless(const Case& the) {
                           !std::equal(own.bytes.begin(), own.bytes.end(), the.before().begin() + 6);
     const bool stands_right = the.arrived.port == test::kCluster ? is_endpoint(the.in.source) : is_client(the.in.source);
     return has_macs && stands_right && the.in.vlan_tags == 0 && the.in.ip_sum_right && the.in.ttl > 1 && !the.in.is_fragment &&
-           the.in.l4 - the.in.l3 == (the.in.is_v4 ? 20U : 40U) && the.in.l3_bytes <= the.rules.mtu() && the.in.l3 == kEtherBytes;
+           the.in.l4 - the.in.l3 == (the.in.is_v4 ? 20U : 40U) && bytes_to_leave(the) <= the.rules.mtu() && the.in.l3 == kEtherBytes;
 }
 
 // Necessary conditions of reasons, where a bystander can see them.
@@ -455,9 +631,9 @@ bool may_be_dropped_for(const Case& the, DropReason reason) {
         case DropReason::SourceNotAllowed:
             return in.is_ip && !is_in_ranges(in.source);
         case DropReason::NoUdpChecksum:
-            return in.is_ip && !in.is_v4 && in.protocol == kUdp;
+            return in.is_ip && in.protocol == kUdp && (!in.is_v4 || (in.is_fragment && may_be_mixed(the)));
         case DropReason::PacketTooBig:
-            return in.l3_bytes > the.rules.mtu();
+            return bytes_to_leave(the) > the.rules.mtu();
         case DropReason::BadL4Checksum:
             return l4_sum(the.before(), in) != L4Sum::Right;
         case DropReason::InvalidTcpFlags:
@@ -466,6 +642,7 @@ bool may_be_dropped_for(const Case& the, DropReason reason) {
         case DropReason::SctpWrongTag:
             return in.protocol == kSctp;
         case DropReason::IcmpUnknownFlow:
+        case DropReason::IcmpNotTranslated:
             return is_icmp_error(the.before(), in);
         case DropReason::VipPortClosed:
             return is_vip(in.destination);

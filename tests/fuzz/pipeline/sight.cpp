@@ -36,6 +36,8 @@ bool look_at_v4(const Frame& frame, Sight& sight) {
     const uint16_t fragment = word_at(frame, l3 + 6);
     sight.is_fragment = (fragment & 0x3fff) != 0;
     sight.is_later_fragment = (fragment & 0x1fff) != 0;
+    sight.has_more = (fragment & 0x2000) != 0;
+    sight.fragment_offset = (fragment & 0x1fffU) * 8;
     sight.datagram_id = word_at(frame, l3 + 4);
     sight.ip_sum_right = test::reference_checksum(std::span(frame).subspan(l3, header)) == 0;
     sight.source = IpAddr::v4(frame[l3 + 12], frame[l3 + 13], frame[l3 + 14], frame[l3 + 15]);
@@ -57,8 +59,11 @@ void walk_extensions(const Frame& frame, Sight& sight) {
         }
         if (number == kFragmentHeader) {
             const uint16_t field = word_at(frame, sight.l4 + 2);
+            sight.has_fragment_header = true;
             sight.is_fragment |= (field & 0xfff9) != 0;
             sight.is_later_fragment = (field & 0xfff8) != 0;
+            sight.has_more = (field & 1) != 0;
+            sight.fragment_offset = field & 0xfff8U;
             sight.datagram_id = uint32_t{word_at(frame, sight.l4 + 4)} << 16 | word_at(frame, sight.l4 + 6);
         }
         sight.protocol = frame[sight.l4];

@@ -30,8 +30,11 @@ struct Sight {
     uint8_t ttl = 0;
     bool is_fragment = false;
     bool is_later_fragment = false;
-    uint32_t datagram_id = 0;   // of a fragment
-    bool ip_sum_right = false;  // true of IPv6, which has none
+    bool has_fragment_header = false;  // of IPv6, if only to say that this is all (RFC 6946)
+    bool has_more = false;             // as fragment_offset: of a fragment
+    uint32_t fragment_offset = 0;      // in bytes
+    uint32_t datagram_id = 0;          // of a fragment
+    bool ip_sum_right = false;         // true of IPv6, which has none
     IpAddr source, destination;
 
     [[nodiscard]] size_t l4_bytes() const { return l3 + l3_bytes - l4; }

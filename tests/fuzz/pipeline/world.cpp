@@ -134,12 +134,22 @@ std::vector<TestService> services_of(uint8_t publication) {
                         .backend_port = kRangedBackendPort,
                         .source_ranges = kRanges});
     services.push_back({.name = "host", .protocol = Protocol::Udp, .frontends = on(0, 93), .backends = {1}, .backend_port = 9393});
+    constexpr std::array kProtocols{Protocol::Tcp, Protocol::Udp, Protocol::Sctp};
+    for (size_t n = 0; n < kMixedPorts.size(); ++n) {
+        services.push_back({.name = "mixed",
+                            .protocol = kProtocols[n],
+                            .frontends = on(0, kMixedPorts[n]),
+                            .backends = {12},
+                            .backend_port = kMixedBackendPorts[n],
+                            .source = n == 0 ? kept : translated,
+                            .endpoints_of = n == 1 ? IpFamily::V4 : IpFamily::V6});
+    }
     return services;
 }
 
 std::span<const L4Port> known_ports() {
-    static constexpr L4Port kPorts[] = {80,   81,   53,   54,   3868, 36412, 90,    91,    92,    93,   30080, 30053, 30868,
-                                        9376, 9377, 5353, 5354, 9392, 9393,  40000, 40001, 40002, 1024, 65535, 0};
+    static constexpr L4Port kPorts[] = {80,   81,   53,   54,    3868,  36412, 90,   91,    92, 93, 30080, 30053, 30868, 9376, 9377, 5353,
+                                        5354, 9392, 9393, 40000, 40001, 40002, 1024, 65535, 0,  94, 95,    96,    9394,  9395, 9396};
     return kPorts;
 }
 

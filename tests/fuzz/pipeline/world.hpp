@@ -21,6 +21,9 @@ inline constexpr uint8_t kClusterRouter = 250;
 // Only clients in these may use the Service on kRangedPort.
 inline constexpr L4Port kRangedPort = 92, kRangedBackendPort = 9392;
 
+// Services whose endpoints are of one family, whatever the client is of: the ports of their frontends, and of the endpoints.
+inline constexpr std::array<L4Port, 3> kMixedPorts{94, 95, 96}, kMixedBackendPorts{9394, 9395, 9396};
+
 inline const std::array<IpAddr, 3> kVips4{IpAddr::v4(80, 11, 12, 10), IpAddr::v4(80, 11, 12, 11), IpAddr::v4(80, 11, 12, 12)};
 inline const std::array<IpAddr, 3> kVips6{*IpAddr::parse("2001:db8:80::10"), *IpAddr::parse("2001:db8:80::11"),
                                           *IpAddr::parse("2001:db8:80::12")};
