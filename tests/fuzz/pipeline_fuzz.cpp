@@ -190,7 +190,7 @@ class Program {
     }
 
     void reconfigure() {
-        switch (choices_.below(8)) {
+        switch (choices_.below(9)) {
             case 0:
                 rules_.publication = static_cast<uint8_t>(choices_.below(kPublications));
                 break;
@@ -211,6 +211,9 @@ class Program {
                 break;
             case 6:
                 rules_.clamps_mss = !rules_.clamps_mss;
+                break;
+            case 8:
+                rules_.picks_up_midstream = !rules_.picks_up_midstream;
                 break;
             default:
                 rules_.aborts_sctp = choices_.one_in(2);

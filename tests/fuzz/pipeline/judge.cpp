@@ -699,6 +699,7 @@ void Judge::judge_untagged(const Arrived& arrived, const Outcome& outcome, const
         spoke_.push_back(the.in.source);
     }
     count(the);
+    judge_openings(the);
     switch (outcome.verdict) {
         case Verdict::Drop:
             return judge_dropped(the);
@@ -716,6 +717,29 @@ void Judge::judge_untagged(const Arrived& arrived, const Outcome& outcome, const
         case Verdict::None:
             return the.rule(false, "every packet has a verdict");
     }
+}
+
+void Judge::judge_openings(const Case& the) {
+    uint64_t opened = 0;
+    for (uint32_t w = 0; w < workers_; ++w) {
+        opened += gateway_.has_worked(w) ? gateway_.worker(w).count()[stats::Counter::NewConnections].read() : 0;
+    }
+    const uint64_t opened_now = opened - std::exchange(opened_, opened);
+    if (opened_now == 0) {
+        return;
+    }
+    the.rule(opened_now == 1 && flow_of(the.before(), the.in), "a packet opens one connection at most, and shows its ports");
+    if (the.in.protocol != kTcp) {
+        return;
+    }
+    constexpr uint8_t kFin = 0x01, kSyn = 0x02, kAck = 0x10;
+    const uint8_t flags = tcp_flags(the.before(), the.in) & (kFin | kSyn | kRst | kAck);
+    const bool is_picked_up = the.rules.picks_up_midstream && flags == kAck && !the.arrived.from_host &&
+                              may_be_picked_up(the.rules.publication, the.in.destination, word_at(the.before(), the.in.l4 + 2));
+    the.rule(flags == kSyn || is_picked_up, "a connection of TCP begins with a SYN, or in the middle where that is asked for");
+    const bool leaves =
+        the.outcome.verdict == Verdict::Transmit || the.outcome.verdict == Verdict::Split || the.outcome.verdict == Verdict::Hold;
+    the.rule(flags == kSyn || !leaves || is_answer(the) || the.out.source == the.in.source, "what is picked up keeps its source");
 }
 
 void Judge::count(const Case& the) {

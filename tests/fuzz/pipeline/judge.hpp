@@ -64,6 +64,7 @@ class Judge {
  private:
     void judge_untagged(const Arrived& arrived, const test::Outcome& outcome, const Rules& rules);
     void count(const Case& the);
+    void judge_openings(const Case& the);
     [[nodiscard]] bool has_spoken(const IpAddr& address) const { return std::ranges::find(spoke_, address) != spoke_.end(); }
 
     test::VirtualGateway& gateway_;
@@ -72,7 +73,7 @@ class Judge {
     std::vector<IpAddr> spoke_;  // sources of what came from the wire or from the host
     FirstFragments first_fragments_;
     AnswerBudget answers_{kAnswersPerSecond, kAnswersBurst}, echoes_{kAnswersPerSecond, kAnswersBurst};
-    uint64_t answered_ = 0, errors_passed_ = 0;
+    uint64_t answered_ = 0, errors_passed_ = 0, opened_ = 0;
 };
 
 }  // namespace penstock::fuzz

@@ -49,6 +49,7 @@ class Parts {
         snapshot.rejects_closed_vip_ports = rules.rejects_closed_vip_ports;
         snapshot.packets.aborts_sctp = rules.aborts_sctp;
         snapshot.packets.passes_ip_options = rules.passes_ip_options;
+        snapshot.packets.picks_up_midstream = rules.picks_up_midstream;
         snapshot.packets.lowers_mss = rules.clamps_mss;
         snapshot.packets.mss_max[test::kCluster.value] = rules.clamps_mss ? kMssMax : 0;
         return snapshot;
@@ -134,6 +135,12 @@ std::vector<TestService> services_of(uint8_t publication) {
                         .backend_port = kRangedBackendPort,
                         .source_ranges = kRanges});
     services.push_back({.name = "host", .protocol = Protocol::Udp, .frontends = on(0, 93), .backends = {1}, .backend_port = 9393});
+    services.push_back({.name = "hashed",
+                        .frontends = on(0, kHashedPort),
+                        .backends = is_exchanged ? std::vector<uint8_t>{11, 16} : std::vector<uint8_t>{11, 15},
+                        .backend_port = kHashedBackendPort,
+                        .source = kept,
+                        .scheduler = lb::SchedulerKind::Maglev});
     constexpr std::array kProtocols{Protocol::Tcp, Protocol::Udp, Protocol::Sctp};
     for (size_t n = 0; n < kMixedPorts.size(); ++n) {
         services.push_back({.name = "mixed",
@@ -142,14 +149,16 @@ std::vector<TestService> services_of(uint8_t publication) {
                             .backends = {12},
                             .backend_port = kMixedBackendPorts[n],
                             .source = n == 0 ? kept : translated,
+                            .scheduler = n == 0 ? lb::SchedulerKind::Maglev : lb::SchedulerKind::RoundRobin,
                             .endpoints_of = n == 1 ? IpFamily::V4 : IpFamily::V6});
     }
     return services;
 }
 
 std::span<const L4Port> known_ports() {
-    static constexpr L4Port kPorts[] = {80,   81,   53,   54,    3868,  36412, 90,   91,    92, 93, 30080, 30053, 30868, 9376, 9377, 5353,
-                                        5354, 9392, 9393, 40000, 40001, 40002, 1024, 65535, 0,  94, 95,    96,    9394,  9395, 9396};
+    static constexpr L4Port kPorts[] = {80,    81,    53,   54,   3868, 36412, 90,   91,   92,    93,    30080,
+                                        30053, 30868, 9376, 9377, 5353, 5354,  9392, 9393, 40000, 40001, 40002,
+                                        1024,  65535, 0,    94,   95,   96,    9394, 9395, 9396,  97,    9397};
     return kPorts;
 }
 
@@ -158,6 +167,11 @@ bool is_vip(const IpAddr& address) {
 }
 bool is_served(const IpAddr& address, uint8_t publication) {
     return is_vip(address) && (publication != 1 || (address != kVips4[1] && address != kVips6[1]));
+}
+bool may_be_picked_up(uint8_t publication, const IpAddr& vip, L4Port port) {
+    const bool is_hashed = port == kHashedPort && (vip == kVips4[0] || vip == kVips6[0]);
+    const bool is_of_endpoints_family = port == kMixedPorts[0] && vip == kVips6[0];
+    return publication != 3 && (is_hashed || is_of_endpoints_family);
 }
 bool is_own(const IpAddr& address) {
     return std::ranges::find(kOwn, address) != kOwn.end();

@@ -21,6 +21,9 @@ inline constexpr uint8_t kClusterRouter = 250;
 // Only clients in these may use the Service on kRangedPort.
 inline constexpr L4Port kRangedPort = 92, kRangedBackendPort = 9392;
 
+// The Service that every gateway schedules alike, and whose connections may be picked up in the middle.
+inline constexpr L4Port kHashedPort = 97, kHashedBackendPort = 9397;
+
 // Services whose endpoints are of one family, whatever the client is of: the ports of their frontends, and of the endpoints.
 inline constexpr std::array<L4Port, 3> kMixedPorts{94, 95, 96}, kMixedBackendPorts{9394, 9395, 9396};
 
@@ -66,6 +69,7 @@ struct Rules {
     bool clamps_mss = false;  // to kMssMax, on the cluster's port
     bool aborts_sctp = false;
     bool passes_ip_options = true;
+    bool picks_up_midstream = false;
     uint8_t mtu_choice = 0;
     [[nodiscard]] uint16_t mtu() const;
 };
@@ -83,6 +87,8 @@ inline constexpr uint16_t kMssMax = 1000;
 [[nodiscard]] bool is_vip(const IpAddr& address);
 // A VIP that some Service of this publication has.
 [[nodiscard]] bool is_served(const IpAddr& address, uint8_t publication);
+// Whether a connection to this frontend may be taken in the middle, where the gateway does that.
+[[nodiscard]] bool may_be_picked_up(uint8_t publication, const IpAddr& vip, L4Port port);
 [[nodiscard]] bool is_own(const IpAddr& address);
 [[nodiscard]] bool is_endpoint(const IpAddr& address);
 // One that is where it says, on the uplink or behind it.
