@@ -35,6 +35,7 @@ class Maker {
         errors(common);
         own_answers(common);
         headers(common);
+        other_family(common);
         fragments(common);
         return std::move(journeys_);
     }
@@ -196,6 +197,26 @@ class Maker {
         add_dropped(std::make_shared<Road>(ends_, Road::Policy{.passes_ip_options = false}), "ip_options_refused",
                     with_options(router_alert), DropReason::IpOptions);
         add_dropped(common, "source_route", with_options(loose_source_route), DropReason::IpOptions);
+    }
+
+    // Datagrams that leave as packets of the other family, and what an endpoint says about them.
+    void other_family(const std::shared_ptr<Road>& common) {
+        const auto datagram = [&](size_t bytes) {
+            return from_clients([&, bytes](PacketBuilder packet, uint16_t port) {
+                return (is_v4() ? packet.dont_fragment() : packet).udp(port, Road::kOtherPort).payload(FrameBytes(bytes, 'o'));
+            });
+        };
+        add_sent(common, "other_family", datagram(5), Counter::ConnectionHits);
+        add_sent(common, "other_family_long", datagram(1'400), Counter::ConnectionHits);
+        const test::Ends other = is_v4() ? test::ends6() : test::ends4();
+        add_sent(common, "other_family_error", burst_of([&](uint32_t n) {
+                     const FrameBytes& about = common->to_other_endpoint(n);
+                     return other.from_backend(Road::kHost)
+                         .icmp(is_v4() ? 1 : 3, is_v4() ? 3 : 1)
+                         .payload(FrameBytes(about.begin() + kEthernetBytes, about.end()))
+                         .build();
+                 }),
+                 Counter::IcmpErrorsTranslated, kCluster);
     }
 
     // Fragment `which` of two of the n-th datagram. It is the first flow's, or of a source of its own.

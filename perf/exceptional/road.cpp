@@ -41,13 +41,16 @@ uint64_t Path::packets() const noexcept {
 }
 
 Road::Road(const test::Ends& ends, const Policy& policy) : ends_(ends), gateway_(options_of(policy)) {
+    test::TestService other = test::service_on_both(Protocol::Udp, kOtherPort, kUdpEndpointPort);
+    other.endpoints_of = ends.family == IpFamily::V4 ? IpFamily::V6 : IpFamily::V4;
     gateway_.publish({test::service_on_both(Protocol::Tcp, kTcpPort, kTcpEndpointPort),
                       test::service_on_both(Protocol::Udp, kUdpPort, kUdpEndpointPort),
                       test::service_on_both(Protocol::Sctp, kSctpPort, kSctpEndpointPort),
                       test::service_on_both(Protocol::Udp, kKeptPort, kKeptEndpointPort, lb::SourceMode::Keep),
                       {.name = "empty", .frontends = {{ends.vip, kEmptyPort}}},
                       {.name = "empty", .protocol = Protocol::Udp, .frontends = {{ends.vip, kEmptyPort}}},
-                      {.name = "empty", .protocol = Protocol::Sctp, .frontends = {{ends.vip, kEmptyPort}}}});
+                      {.name = "empty", .protocol = Protocol::Sctp, .frontends = {{ends.vip, kEmptyPort}}},
+                      other});
     config::PacketPolicy packets = gateway_.snapshot().packets;
     packets.passes_ip_options = policy.passes_ip_options;
     gateway_.set_packets(packets);
@@ -66,6 +69,8 @@ void Road::open_flows() {
         to_endpoint_.push_back(sent(client().udp(port, kUdpPort).payload("query").build(), test::kUp));
         const L4Port udp = source_port_of(to_endpoint_.back());
         to_client_.push_back(sent(endpoint().udp(kUdpEndpointPort, udp).payload("answer").build(), test::kCluster));
+
+        to_other_endpoint_.push_back(sent(client().udp(port, kOtherPort).payload("query").build(), test::kUp));
 
         const L4Port sctp = source_port_of(sent(client().sctp(port, kSctpPort, 0).sctp_init(kClientTag).build(), test::kUp));
         sent(endpoint().sctp(kSctpEndpointPort, sctp, kClientTag).sctp_init_ack(kEndpointTag).build(), test::kCluster);
@@ -113,11 +118,11 @@ void Road::fill(const Path& path, uint32_t at) {
     released_.count = 0;
     for (const FrameBytes& frame : step.frames) {
         const size_t buffer = size_t{at % kStepsApart} * limits::kBurstMax + burst_.count;
-        uint8_t* const data = buffers_.data() + buffer * kBufferBytes;
+        uint8_t* const data = buffers_.data() + buffer * kBufferBytes + kHeadroom;
         std::memcpy(data, frame.data(), frame.size());
         lengths_[buffer] = static_cast<uint16_t>(frame.size());
         // A handle that tells the buffer, as an mbuf's address does.
-        burst_.add(reinterpret_cast<rte_mbuf*>(data), data, lengths_[buffer], kBufferBytes, {step.port, {}});
+        burst_.add(reinterpret_cast<rte_mbuf*>(data), data, lengths_[buffer], kBufferBytes - kHeadroom, {step.port, {}}, kHeadroom);
     }
 }
 
@@ -132,7 +137,8 @@ void Road::dispose() {
     while (context().fragments.has_ready() && released_.count < limits::kBurstMax) {
         context().fragments.take_ready([&](rte_mbuf* handle, NicPortId port, pipeline::HandoffNote note) {
             auto* const data = reinterpret_cast<uint8_t*>(handle);
-            released_.add(handle, data, lengths_[static_cast<size_t>(data - buffers_.data()) / kBufferBytes], kBufferBytes, {port, note});
+            released_.add(handle, data, lengths_[static_cast<size_t>(data - buffers_.data()) / kBufferBytes], kBufferBytes - kHeadroom,
+                          {port, note}, kHeadroom);
         });
     }
     if (released_.count > 0) {

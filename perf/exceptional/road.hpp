@@ -47,7 +47,7 @@ class Road {
  public:
     static constexpr uint16_t kFirstPort = 40'000;  // of the clients' flows, one for each packet of a burst
     static constexpr uint32_t kFlows = limits::kBurstMax;
-    static constexpr uint16_t kTcpPort = 80, kUdpPort = 53, kSctpPort = 3868, kEmptyPort = 90, kKeptPort = 54;
+    static constexpr uint16_t kTcpPort = 80, kUdpPort = 53, kSctpPort = 3868, kEmptyPort = 90, kKeptPort = 54, kOtherPort = 55;
     static constexpr uint16_t kTcpEndpointPort = 9376, kUdpEndpointPort = 5353, kSctpEndpointPort = 13'868, kKeptEndpointPort = 5454;
     static constexpr uint8_t kHost = 11;
     static constexpr uint32_t kClientTag = 0xc11e0001, kEndpointTag = 0xbac20002;
@@ -67,6 +67,8 @@ class Road {
     // The n-th flow's datagram as the endpoint gets it, and the endpoint's as the client does.
     [[nodiscard]] const FrameBytes& to_endpoint(uint32_t n) const { return to_endpoint_[n]; }
     [[nodiscard]] const FrameBytes& to_client(uint32_t n) const { return to_client_[n]; }
+    // The n-th flow's datagram to a Service that has endpoints of the other family alone, as one of them gets it.
+    [[nodiscard]] const FrameBytes& to_other_endpoint(uint32_t n) const { return to_other_endpoint_[n]; }
 
     // One round. `meter(work, packets)` calls work() once: the stages of a burst of so many. Empty where every packet ended as it should,
     // else what did not.
@@ -92,7 +94,7 @@ class Road {
     }
 
  private:
-    static constexpr uint16_t kBufferBytes = 2'176;  // an mbuf's data room and headroom
+    static constexpr uint16_t kBufferBytes = 2'176, kHeadroom = 128;  // an mbuf's data room and headroom
     // Steps whose packets are in buffers of their own: what waits in one is released by the next.
     static constexpr uint32_t kStepsApart = 2;
 
@@ -109,7 +111,7 @@ class Road {
 
     test::Ends ends_;
     test::VirtualGateway gateway_;
-    std::vector<FrameBytes> to_endpoint_, to_client_;
+    std::vector<FrameBytes> to_endpoint_, to_client_, to_other_endpoint_;
     pipeline::Burst burst_, released_;
     std::vector<uint8_t> buffers_ = std::vector<uint8_t>(size_t{kStepsApart} * limits::kBurstMax * kBufferBytes);
     std::vector<uint16_t> lengths_ = std::vector<uint16_t>(size_t{kStepsApart} * limits::kBurstMax);
