@@ -31,18 +31,24 @@ using FirstFragments = std::map<std::tuple<IpAddr, IpAddr, uint32_t, bool>, std:
 // How often the gateway may answer, counted anew: so many at once, so many a second, each worker for itself.
 class AnswerBudget {
  public:
-    AnswerBudget(double per_second, double burst) : per_second_(per_second), burst_(burst) { left_.fill(burst); }
+    AnswerBudget(uint32_t per_second, uint32_t burst) : per_second_(per_second), burst_(burst * kThousand) { left_.fill(burst_); }
     void pass_milliseconds(uint64_t ms) {
-        for (double& left : left_) {
-            left = std::min(burst_, left + per_second_ * static_cast<double>(ms) / 1000);
+        for (uint64_t& left : left_) {
+            left = std::min(burst_, left + per_second_ * ms);
         }
     }
     // False: it was one too many.
-    [[nodiscard]] bool spend(WorkerId worker) { return (left_.at(worker.value) -= 1) >= 0; }
+    [[nodiscard]] bool spend(WorkerId worker) {
+        uint64_t& left = left_.at(worker.value);
+        const bool has_one = left >= kThousand;
+        left -= has_one ? kThousand : 0;
+        return has_one;
+    }
 
  private:
-    double per_second_, burst_;
-    std::array<double, kWorkersMost> left_{};
+    static constexpr uint64_t kThousand = 1000;
+    uint64_t per_second_, burst_;  // burst_ and left_ in thousandths, which one millisecond gives: no sum is ever rounded
+    std::array<uint64_t, kWorkersMost> left_{};
 };
 
 struct Case;
