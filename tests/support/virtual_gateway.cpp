@@ -8,6 +8,8 @@
 #include "dataplane/packet/fragment_ipv4.hpp"
 #include "dataplane/packet/fragment_ipv6.hpp"
 
+#include "tests/support/cut_frames.hpp"
+
 namespace penstock::test {
 namespace {
 
@@ -458,25 +460,14 @@ void VirtualGateway::finish(pipeline::WorkerContext& context, const pipeline::Bu
 
 void VirtualGateway::split(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu) {
     const bool is_v4 = packet::ether_type(outcome.frame.data()) == packet::kEtherTypeIpv4;
-    is_v4 ? cut<packet::Ipv4Fragments>(outcome, parsed, mtu) : cut<packet::Ipv6Fragments>(outcome, parsed, mtu);
-}
-
-template <typename Fragments>
-void VirtualGateway::cut(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu) {
-    const auto fragments = Fragments::of(ByteView(outcome.frame).subspan(parsed.l3_offset), mtu);
-    if (!fragments) {
+    auto cut = is_v4 ? cut_frames<packet::Ipv4Fragments>(outcome.frame, parsed.l3_offset, mtu)
+                     : cut_frames<packet::Ipv6Fragments>(outcome.frame, parsed.l3_offset, mtu);
+    if (!cut) {
         outcome.verdict = Verdict::Drop;
         outcome.reason = DropReason::PacketTooBig;
         return;
     }
-    const auto packet_at = outcome.frame.begin() + parsed.l3_offset;
-    for (uint32_t number = 0; number < fragments->count(); ++number) {
-        const auto fragment = fragments->at(number);
-        std::vector<uint8_t> frame(outcome.frame.begin(), packet_at);
-        frame.insert(frame.end(), fragment.header.begin(), fragment.header.begin() + fragment.header_bytes);
-        frame.insert(frame.end(), packet_at + fragment.payload_at, packet_at + fragment.payload_at + fragment.payload_bytes);
-        outcome.fragments.push_back(std::move(frame));
-    }
+    outcome.fragments = std::move(*cut);
 }
 
 void VirtualGateway::run_ready_fragments(WorkerId worker, std::span<Outcome> outcomes) {

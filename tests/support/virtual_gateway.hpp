@@ -213,8 +213,6 @@ class VirtualGateway {
     pipeline::WorkerContext& begin_round(WorkerState& state);
     // As tx.cpp cuts a packet, with plain memory for buffers.
     void split(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu);
-    template <typename Fragments>
-    void cut(Outcome& outcome, const packet::Parsed& parsed, uint16_t mtu);
     static constexpr size_t kReleased = ~size_t{0};
     void run_ready_fragments(WorkerId worker, std::span<Outcome> outcomes);
     Outcome send_one(const std::vector<uint8_t>& frame, const pipeline::Arrival& arrival);

@@ -7,6 +7,7 @@
 
 #include "dataplane/packet/fragment_ipv4.hpp"
 #include "dataplane/packet/wire.hpp"
+#include "tests/support/cut_frames.hpp"
 #include "tests/support/frame_diff.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/prng.hpp"
@@ -22,16 +23,7 @@ constexpr size_t kL3 = sizeof(EthernetHeader);
 
 // Whole frames, as they would leave.
 std::vector<std::vector<uint8_t>> cut(const std::vector<uint8_t>& frame, uint16_t mtu) {
-    const auto fragments = Ipv4Fragments::of(ByteView(frame).subspan(kL3), mtu);
-    std::vector<std::vector<uint8_t>> frames;
-    for (uint32_t number = 0; fragments && number < fragments->count(); ++number) {
-        const Ipv4Fragment fragment = fragments->at(number);
-        std::vector<uint8_t>& made = frames.emplace_back(frame.begin(), frame.begin() + kL3);
-        made.insert(made.end(), fragment.header.begin(), fragment.header.begin() + fragment.header_bytes);
-        const auto payload = frame.begin() + kL3 + fragment.payload_at;
-        made.insert(made.end(), payload, payload + fragment.payload_bytes);
-    }
-    return frames;
+    return test::cut_frames<Ipv4Fragments>(frame, kL3, mtu).value_or(std::vector<std::vector<uint8_t>>());
 }
 
 std::vector<uint8_t> counting(size_t bytes) {
