@@ -43,14 +43,10 @@ uint16_t FragmentTable::find_in(uint32_t set, uint32_t tag, const DatagramKey& k
     return kEnd;
 }
 
-DatagramIndex FragmentTable::find(const DatagramKey& key) const noexcept {
-    const uint64_t hash = hash_of(key);
-    return {find_in(set_of(hash), tag_of(hash), key)};
-}
-
 bool FragmentTable::is_known(const DatagramKey& key, TscTime now) const noexcept {
-    const DatagramIndex known = find(key);
-    return known.is_set() && !is_expired(datagrams_[known.value], now);
+    const uint64_t hash = hash_of(key);
+    const uint16_t known = find_in(set_of(hash), tag_of(hash), key);
+    return known != kEnd && !is_expired(datagrams_[known], now);
 }
 
 uint16_t FragmentTable::make_room(uint32_t set, TscTime now) const noexcept {

@@ -90,8 +90,6 @@ class FragmentTable {
     // FragmentsFull (no room, or in too many pieces).
     [[nodiscard]] std::expected<DatagramIndex, DropReason> take(const DatagramKey& key, const packet::FragmentPlace& place,
                                                                 TscTime now) noexcept;
-    // The datagram with that key, or unset.
-    [[nodiscard]] DatagramIndex find(const DatagramKey& key) const noexcept;
     // Whether the next take() with this key means a datagram that is there.
     [[nodiscard]] bool is_known(const DatagramKey& key, TscTime now) const noexcept;
 

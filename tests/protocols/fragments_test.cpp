@@ -663,7 +663,12 @@ TEST_P(Fragments, ThatComeBackToAnotherConfigurationHoldNothing_NAT007) {
         const auto key =
             pipeline::DatagramKey::of(parsed.key.source, parsed.key.destination, protocol, packet::datagram_id(late, parsed), {});
         pipeline::WorkerContext& worker = gateway.worker(waits.worker.value);
-        worker.fragments.decide(worker.fragments.find(key), {.kind = pipeline::DatagramFate::Kind::Host});
+        const auto place = packet::fragment_place(late, parsed);
+        ASSERT_TRUE(place.has_value());
+        const auto first = worker.fragments.take(key, {.begin = 0, .end = place->begin}, worker.now);
+        ASSERT_TRUE(first.has_value());
+        worker.fragments.decide(*first, {.kind = pipeline::DatagramFate::Kind::Host});
+        worker.fragments.served(*first);
         if (blocks) {
             gateway.set_blocked_sources(
                 route::PrefixSet({*Prefix::parse(ends.client.to_string() + (family == IpFamily::V4 ? "/32" : "/128"))}));
