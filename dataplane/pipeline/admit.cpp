@@ -8,9 +8,10 @@ namespace penstock::pipeline {
 namespace {
 
 // What the gateway itself says something from: the host's addresses and the broadcast addresses of its links, which are no host's to send
-// from (RFC 1122, 3.2.1.3), SNAT addresses, and frontends. From outside it is forged, or has come round a loop; two frontends of UDP would
-// answer each other for ever. Of a VIP it is only the ports that Services declare, because an external IP may be some host's own address
-// (XIP-003). A new flow's source hardly ever is any of that, so each question begins with one bit that says so.
+// from (RFC 1122, 3.2.1.3), SNAT addresses, and frontends. From outside it is forged, or has come round a loop: answers would go to who
+// has asked nothing, and two frontends of UDP would answer each other for ever. Of a VIP it is only the ports that Services declare,
+// because an external IP may be some host's own address (XIP-003). A new flow's source hardly ever is any of that, so each question begins
+// with one bit that says so.
 PENSTOCK_ALWAYS_INLINE bool is_gateways_own(const config::Snapshot& snapshot, const packet::FlowKey& key) noexcept {
     return snapshot.routes->is_local_source(key.source) || snapshot.snat->addresses.contains(key.source) ||
            snapshot.services->is_frontend(key.source, key.source_port, key.protocol);
@@ -112,7 +113,6 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
     if (frontend->filter != nullptr && !allows(*frontend->filter, snapshot, parsed.key.source, sender)) {
         return drop(DropReason::SourceNotAllowed);
     }
-    // Its answers would go to the host, who has asked nothing.
     if (is_forged()) {
         return drop(DropReason::MartianSource);
     }
