@@ -60,10 +60,6 @@ struct ExcludedEndpoint {
     bool operator==(const ExcludedEndpoint&) const = default;
 };
 
-[[nodiscard]] constexpr IpFamily other_family(IpFamily family) noexcept {
-    return family == IpFamily::V4 ? IpFamily::V6 : IpFamily::V4;
-}
-
 // The endpoints that one traffic policy lets new flows of one family's frontends choose from, so a dual-stack Service has a set for each.
 // Frontend and endpoint are of one family (DUAL-002), unless the Service asks for translation and has no endpoint of the frontend's
 // (ANN-32).

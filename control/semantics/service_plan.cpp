@@ -82,7 +82,7 @@ bool is_cluster_ip(const model::Frontend& frontend) {
 
 // The candidates of the other family where they may serve as well (ANN-32), else null.
 const Selection* others_of(const ServicePlan& plan, const std::map<IpFamily, Selection>& candidates, IpFamily family) {
-    return plan.settings.translate_family ? &candidates.at(model::other_family(family)) : nullptr;
+    return plan.settings.translate_family ? &candidates.at(other_family(family)) : nullptr;
 }
 
 // Whether the set is there without a frontend: flows stay with endpoints that the Service knows, whoever gets new ones.
@@ -149,7 +149,7 @@ void lay_node_sets(const ServicePlan& plan, L4Port node_port, const std::map<IpF
                                 facts, owners);
     };
     const auto made_of_other = [&](IpFamily family) {
-        model::BackendSet set = made(model::other_family(family));
+        model::BackendSet set = made(other_family(family));
         set.family = family;
         set.translates_family = true;
         set.source = lb::SourceMode::Translate;
@@ -169,7 +169,7 @@ void lay_node_sets(const ServicePlan& plan, L4Port node_port, const std::map<IpF
         uint8_t set = 0;
         if (!plan.families.has(family)) {
             set = index_of(made_of_other(family), service.sets);
-        } else if (!plan.settings.translate_family || !plan.families.has(model::other_family(family))) {
+        } else if (!plan.settings.translate_family || !plan.families.has(other_family(family))) {
             set = own.at(family);
         } else {
             set = index_of(own_or_other(made(family), made_of_other(family), plan.settings.no_endpoints), service.sets);

@@ -512,7 +512,7 @@ Result<std::variant<Options, Information>> read_options(const std::vector<std::s
 std::vector<std::string> hints_of(const semantics::Policy& policy) {
     std::vector<std::string> hints;
     for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
-        const IpFamily other = family == IpFamily::V4 ? IpFamily::V6 : IpFamily::V4;
+        const IpFamily other = other_family(family);
         const auto lists = [&](IpFamily wanted) {
             return std::any_of(policy.node_port_within.begin(), policy.node_port_within.end(),
                                [wanted](const Prefix& prefix) { return prefix.family() == wanted; });

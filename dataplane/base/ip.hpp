@@ -23,6 +23,9 @@ enum class IpFamily : uint8_t { V4 = 4, V6 = 6 };
 [[nodiscard]] constexpr const char* to_string(IpFamily family) noexcept {
     return family == IpFamily::V4 ? "IPv4" : "IPv6";
 }
+[[nodiscard]] constexpr IpFamily other_family(IpFamily family) noexcept {
+    return family == IpFamily::V4 ? IpFamily::V6 : IpFamily::V4;
+}
 
 class IpAddr {
  public:

@@ -16,10 +16,6 @@ std::unexpected<DropReason> drop(DropReason reason) noexcept {
     return std::unexpected(reason);
 }
 
-constexpr IpFamily other(IpFamily family) noexcept {
-    return family == IpFamily::V4 ? IpFamily::V6 : IpFamily::V4;
-}
-
 // Bytes behind all IP headers.
 size_t payload_bytes(const Parsed& parsed) noexcept {
     return size_t{parsed.l3_offset} + parsed.l3_length - parsed.l4_offset;
@@ -82,7 +78,7 @@ bool may_be_cut(ByteView frame, const Parsed& parsed) noexcept {
 
 Converted to_other_family(MovableFrame& frame, const Parsed& parsed, const FamilyRewrite& rewrite, uint16_t id, bool needs_cut) noexcept {
     PENSTOCK_ASSERT((parsed.kind == PacketKind::Flow || parsed.kind == PacketKind::Fragment) && parsed.ttl > 1);
-    PENSTOCK_ASSERT(rewrite.source.family() == other(parsed.family) && rewrite.destination.family() == other(parsed.family));
+    PENSTOCK_ASSERT(rewrite.source.family() == other_family(parsed.family) && rewrite.destination.family() == other_family(parsed.family));
     PENSTOCK_ASSERT(!needs_cut || may_be_cut(ByteView(frame.data, frame.length), parsed));
     uint8_t* const ip_at = frame.data + parsed.l3_offset;
     uint8_t* const l4_at = frame.data + parsed.l4_offset;
@@ -99,7 +95,7 @@ Converted to_other_family(MovableFrame& frame, const Parsed& parsed, const Famil
     if (needs_cut && !header.place) {
         header.place = {.id = load<Ipv4Header>(ip_at).id.host()};
     }
-    const IpFamily family = other(parsed.family);
+    const IpFamily family = other_family(parsed.family);
     const Converted replaced = replace_headers(frame, parsed.l4_offset, family, header_bytes_in(family, header), header.payload_bytes);
     if (!replaced) {
         return replaced;

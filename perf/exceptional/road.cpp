@@ -42,7 +42,7 @@ uint64_t Path::packets() const noexcept {
 
 Road::Road(const test::Ends& ends, const Policy& policy) : ends_(ends), gateway_(options_of(policy)) {
     test::TestService other = test::service_on_both(Protocol::Udp, kOtherPort, kUdpEndpointPort);
-    other.endpoints_of = ends.family == IpFamily::V4 ? IpFamily::V6 : IpFamily::V4;
+    other.endpoints_of = other_family(ends.family);
     gateway_.publish({test::service_on_both(Protocol::Tcp, kTcpPort, kTcpEndpointPort),
                       test::service_on_both(Protocol::Udp, kUdpPort, kUdpEndpointPort),
                       test::service_on_both(Protocol::Sctp, kSctpPort, kSctpEndpointPort),

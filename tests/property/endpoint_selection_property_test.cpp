@@ -181,10 +181,6 @@ struct View {
     bool operator==(const View&) const = default;
 };
 
-IpFamily other_than(IpFamily family) {
-    return family == IpFamily::V4 ? IpFamily::V6 : IpFamily::V4;
-}
-
 class Model {
  public:
     explicit Model(const World& world) : world_(world), web_(world.objects.services.begin()->second) {
@@ -206,13 +202,13 @@ class Model {
         if (!translates() || usable(own, family)) {
             return own;
         }
-        View other = view_of_own(external, inside, other_than(family));
+        View other = view_of_own(external, inside, other_family(family));
         other.kept = false;
         other.translates_family = true;
         const EmptyAction nobody = nobody_anywhere();
         const bool tells_more = own.when_empty == nobody && other.when_empty != nobody;
         const bool knows_more = own.fate.empty() && !other.fate.empty();
-        return usable(other, other_than(family)) || tells_more || knows_more ? other : own;
+        return usable(other, other_family(family)) || tells_more || knows_more ? other : own;
     }
 
     static int meaning(const kube::EndpointAddress& address, IpFamily family) {
