@@ -25,9 +25,6 @@ constexpr uint8_t kTooBigCode = 4;
 // RFC 4443, 3.
 constexpr uint8_t kUnreachable6 = 1, kTooBig6 = 2, kTimeExceeded6 = 3, kParameterProblem6 = 4;
 
-// What a link of each family carries at least (RFC 791, 3.2; RFC 8200, 5).
-constexpr uint16_t kMtuMin = 68, kMtuMin6 = 1280;
-
 // A pointer to what the other family's header does not have.
 constexpr uint8_t kNowhere = 0xff;
 
@@ -75,23 +72,23 @@ constexpr std::array<uint8_t, sizeof(Ipv6Header)> kPointerInIpv4 = [] {
 }();
 
 // RFC 1191, 7: what the links of its time carried.
-constexpr std::array<uint16_t, 11> kPlateaus = {65'535, 32'000, 17'914, 8'166, 4'352, 2'002, 1'492, 1'006, 508, 296, kMtuMin};
+constexpr std::array<uint16_t, 11> kPlateaus = {65'535, 32'000, 17'914, 8'166, 4'352, 2'002, 1'492, 1'006, 508, 296, kIpv4MtuMin};
 
 uint32_t plateau_below(size_t packet_bytes) noexcept {
     const auto below = std::ranges::find_if(kPlateaus, [&](uint16_t plateau) { return plateau < packet_bytes; });
-    return below == kPlateaus.end() ? kMtuMin : *below;
+    return below == kPlateaus.end() ? kIpv4MtuMin : *below;
 }
 
 // An MTU as ICMPv6 tells it. The MTUs of the next hops need no look: the quoted packet fits them, and a true report tells of less.
 uint32_t mtu_in_icmpv6(uint16_t told, size_t packet_bytes) noexcept {
     const uint32_t mtu = told != 0 ? told : plateau_below(packet_bytes);
-    return std::max<uint32_t>(mtu + kFamilyHeaderDifference, kMtuMin6);
+    return std::max<uint32_t>(mtu + kFamilyHeaderDifference, kIpv6MtuMin);
 }
 
 // The way back; a fragment header that the packet has over IPv6 is room that it does not need over IPv4.
 uint32_t mtu_in_icmpv4(uint32_t told, bool is_fragment) noexcept {
     const uint32_t less = kFamilyHeaderDifference + (is_fragment ? uint32_t{sizeof(Ipv6ExtensionHeader)} : 0);
-    return std::clamp<uint32_t>(told - std::min(told, less), kMtuMin, UINT16_MAX);
+    return std::clamp<uint32_t>(told - std::min(told, less), kIpv4MtuMin, UINT16_MAX);
 }
 
 Told in_icmpv6(const IcmpHeader& icmp, size_t packet_bytes) noexcept {

@@ -26,6 +26,9 @@ inline constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
     return load<Be16>(frame + offsetof(EthernetHeader, type)).host();
 }
 
+// What every link carries at least, in IP bytes (RFC 791, 3.2; RFC 8200, 5).
+inline constexpr uint16_t kIpv4MtuMin = 68, kIpv6MtuMin = 1280;
+
 // RFC 791, 3.1. Options follow where header_bytes() exceeds sizeof.
 struct Ipv4Header {
     uint8_t version_and_words = 0x45;

@@ -4,6 +4,7 @@
 
 #include "dataplane/packet/other_family.hpp"
 #include "dataplane/packet/quoted.hpp"
+#include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/other_family.hpp"
 #include "dataplane/pipeline/own_errors.hpp"
@@ -13,9 +14,8 @@ namespace {
 
 using packet::Quote;
 
-// No link carries less (RFC 791, 3.2; RFC 8200, 5).
 constexpr uint32_t mtu_min(IpFamily family) noexcept {
-    return family == IpFamily::V4 ? 68 : 1280;
+    return family == IpFamily::V4 ? packet::kIpv4MtuMin : packet::kIpv6MtuMin;
 }
 // What an endpoint believes of a path, it believes of the SNAT address, behind which are all clients: one of them must not make the others'
 // packets tiny. Below this Linux goes for nobody (net.ipv4.route.min_pmtu). IPv6 has its own minimum.

@@ -9,12 +9,10 @@
 namespace penstock::pipeline {
 namespace {
 
-constexpr uint16_t kIpv6MtuMin = 1280;  // RFC 8200, 5
-
 // What IPv4 whose sender lets routers cut it is cut to, where it is longer. That sender asks nobody what its way carries, and over IPv6
 // nobody behind the gateway may cut it, so it is what any link carries (RFC 7915, 4).
 uint16_t cut_to(const route::Hop& hop) noexcept {
-    return std::min(hop.mtu, kIpv6MtuMin);
+    return std::min(hop.mtu, packet::kIpv6MtuMin);
 }
 
 // For a packet that has had no id: each worker counts through its own, towards each destination from another place, so that one peer's ids
@@ -29,14 +27,14 @@ uint16_t mtu_for_sender(const packet::Parsed& parsed, uint16_t mtu) noexcept {
         const size_t longer = packet::kFamilyHeaderDifference + (parsed.is_fragment ? sizeof(packet::Ipv6ExtensionHeader) : 0);
         return static_cast<uint16_t>(mtu - std::min<size_t>(mtu, longer));
     }
-    return static_cast<uint16_t>(std::clamp(mtu + packet::kFamilyHeaderDifference, int{kIpv6MtuMin}, int{UINT16_MAX}));
+    return static_cast<uint16_t>(std::clamp(mtu + packet::kFamilyHeaderDifference, int{packet::kIpv6MtuMin}, int{UINT16_MAX}));
 }
 
 }  // namespace
 
 // No sender of IPv6 is asked for less than 1,280 bytes, so as IPv4 those may be cut (RFC 7915, 5.1).
 bool can_go_by_converted(const route::Hop& hop, ByteView frame, const packet::Parsed& parsed) noexcept {
-    const bool may_be_cut = parsed.family == IpFamily::V4 ? packet::may_be_cut(frame, parsed) : parsed.l3_length <= kIpv6MtuMin;
+    const bool may_be_cut = parsed.family == IpFamily::V4 ? packet::may_be_cut(frame, parsed) : parsed.l3_length <= packet::kIpv6MtuMin;
     return may_be_cut || packet::bytes_in_other_family(parsed) <= hop.mtu;
 }
 
