@@ -80,8 +80,12 @@ struct WorkerContext {
 
     stats::WorkerCounters& count() noexcept { return *counters.worker; }
     stats::PortCounters& count(NicPortId port) noexcept { return counters.worker->ports[port.value]; }
-    // For a packet that has had no id. None of this worker's last 65,536 / workers has it, and hardly one of another worker's.
-    uint16_t next_ipv4_id() noexcept { return static_cast<uint16_t>(ipv4_ids++ * workers + self.value); }
+    // For a packet to `destination` that has had no id. None of this worker's last 65,536 / workers to it has the same, and hardly one of
+    // another worker's. Each destination's are counted from another place, so that one peer's do not foretell others' (RFC 7739); how many
+    // of them came between two of its own it does see.
+    uint16_t next_ipv4_id(const IpAddr& destination) noexcept {
+        return static_cast<uint16_t>(ipv4_ids++ * workers + self.value + owner.client_hash(destination));
+    }
     // Start of a round: what the stages take for the present.
     void begin_round(const config::Snapshot* current, TscTime time) noexcept {
         snapshot = current;

@@ -153,7 +153,8 @@ PENSTOCK_NOINLINE void convert(WorkerContext& ctx, Burst& burst, uint32_t i, con
         return burst.drop(i, DropReason::MartianSource);
     }
     packet::MovableFrame frame = frame_to_convert(burst, i);
-    if (const auto converted = packet::error_to_other_family(frame, parsed, quote, rewrite, ctx.next_ipv4_id()); !converted) {
+    if (const auto converted = packet::error_to_other_family(frame, parsed, quote, rewrite, ctx.next_ipv4_id(rewrite.destination));
+        !converted) {
         return burst.drop(i, converted.error());
     }
     take_converted(burst, i, frame);

@@ -15,12 +15,6 @@ uint16_t cut_to(const route::Hop& hop) noexcept {
     return std::min(hop.mtu, packet::kIpv6MtuMin);
 }
 
-// For a packet that has had no id: each worker counts through its own, towards each destination from another place, so that one peer's ids
-// tell it nothing of what others get (RFC 7739).
-uint16_t ipv4_id_towards(WorkerContext& ctx, const IpAddr& destination) noexcept {
-    return static_cast<uint16_t>(ctx.next_ipv4_id() + ctx.owner.client_hash(destination));
-}
-
 // The same MTU in the family of the packet that arrived (RFC 7915, 4.2 and 5.1).
 uint16_t mtu_for_sender(const packet::Parsed& parsed, uint16_t mtu) noexcept {
     if (parsed.family == IpFamily::V4) {
@@ -68,7 +62,7 @@ void send_to_other_family(WorkerContext& ctx, Burst& burst, uint32_t i, conn::Fo
                                         .destination_port = Be16::from_host(leaves.destination_port),
                                         .l4 = connection.l4_delta.inverse_if(static_cast<uint16_t>(flow.direction)),
                                         .protocol = connection.protocol};
-    const uint16_t id = ipv4_id_towards(ctx, leaves.destination);
+    const uint16_t id = ctx.next_ipv4_id(leaves.destination);
     if (const auto converted = packet::to_other_family(frame, parsed, rewrite, id, is_cut); !converted) {
         return burst.drop(i, converted.error());
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -454,6 +455,24 @@ TEST_P(OtherFamily, WhatMayBeCutLeavesInFragments_ANN32_ICMP004) {
         EXPECT_EQ(load<Be32>(told.frame.data() + kEthernetBytes + 40 + 4).host(), 1280u) << "never less (RFC 8200, 5)";
     }
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsSent), 1u);
+}
+
+// A packet of IPv6 has no id, and as IPv4 it may be cut, so it gets one that no other to that destination has for long, whichever worker
+// converts it.
+TEST_P(OtherFamily, EachPacketHasAnIdOfItsOwn_ANN32) {
+    gateway.publish({service(Protocol::Udp)});
+    constexpr uint32_t kFlows = 20, kPackets = 15;
+    std::set<uint16_t> ids;
+    for (L4Port client_port = 1'000; client_port < 1'000 + kFlows; ++client_port) {
+        const L4Port port = open_udp(client_port);
+        for (uint32_t n = 0; n < kPackets; ++n) {
+            const Outcome out = client_is_v4 ? down(inside.from_backend(kHost).udp(kServerPort, port).payload("!").build())
+                                             : up(outside.from_client().udp(client_port, kPort).payload("?").build());
+            ASSERT_EQ(out.verdict, Verdict::Transmit) << text_of(out.reason).counter;
+            const uint16_t id = load<Be16>(out.frame.data() + kEthernetBytes + offsetof(packet::Ipv4Header, id)).host();
+            EXPECT_TRUE(ids.insert(id).second) << "packet " << n << " from port " << client_port << " has the id " << id;
+        }
+    }
 }
 
 // No link of IPv6 is that narrow (RFC 8200, 5); where one is all the same, what may be cut is cut for it.
