@@ -74,7 +74,7 @@ void EndpointDiscovery::follow(size_t candidate, Time now) {
 }
 
 void EndpointDiscovery::look_at(size_t candidate) {
-    Look& look = look_.emplace();
+    Look& look = look_.emplace(Look{});
     look.candidate = candidate;
     look.id = server_.transport.start({.target = candidates_[candidate].path + "?limit=1", .timeout = kLookTimeout}, *this);
 }

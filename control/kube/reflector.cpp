@@ -113,7 +113,7 @@ void Reflector::start_list(Time now) {
     }
     const ListQuery query{
         .limited = list_.limited, .continue_token = list_.continue_token, .not_older_than = list_.any_version ? "" : version_};
-    Exchange& exchange = exchange_.emplace();
+    Exchange& exchange = exchange_.emplace(Exchange{});
     exchange.doing = Doing::Listing;
     exchange.started = now;
     exchange.page.emplace(server_.decoder, collection_.kind);
@@ -124,7 +124,7 @@ void Reflector::start_watch(Time now, bool streamed) {
     constexpr auto kSpread = static_cast<double>(kWatchSecondsMax - kWatchSecondsMin + 1);
     const int64_t timeout_s = kWatchSecondsMin + static_cast<int64_t>(server_.random() * kSpread);
     const WatchQuery query{.version = streamed && list_.any_version ? "" : version_, .initial_events = streamed, .timeout_s = timeout_s};
-    Exchange& exchange = exchange_.emplace();
+    Exchange& exchange = exchange_.emplace(Exchange{});
     exchange.doing = streamed ? Doing::Streaming : Doing::Watching;
     exchange.started = now;
     exchange.overdue = now + std::chrono::seconds{timeout_s} + kWatchOverdue;

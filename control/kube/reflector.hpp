@@ -118,7 +118,7 @@ class Reflector final : private ResponseHandler {
         std::optional<ResponseHead> head;
         std::string error_body;          // of an answer that is an error
         std::optional<ListReader> page;  // of a list's
-        JsonStream events;               // of a watch's
+        JsonStream events{};             // of a watch's
         uint64_t objects = 0;            // events about an object
         bool has_ended = false;
         std::optional<Trouble> trouble;

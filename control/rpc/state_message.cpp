@@ -98,7 +98,7 @@ Result<bool> StateParts::add_delta(const v1::StateDelta& part) {
 
 Status StateParts::begin_or_continue(StateVersion version, std::optional<StateVersion> base) {
     if (!unfinished_) {
-        unfinished_.emplace();
+        unfinished_.emplace(Unfinished{});
         unfinished_->message.update.version = std::move(version);
         unfinished_->message.update.base = std::move(base);
         return {};
