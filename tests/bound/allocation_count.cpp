@@ -28,7 +28,7 @@ uint64_t stop_counting_worker_allocations() {
 
 }  // namespace penstock::test
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(PENSTOCK_UNDER_ADDRESS_SANITIZER) && !defined(PENSTOCK_UNDER_THREAD_SANITIZER)
 // glibc keeps its allocator under these names for whoever stands before it.
 extern "C" {
 void* __libc_malloc(size_t bytes);

@@ -4,19 +4,11 @@
 
 #include <cstdint>
 
+#include "tests/support/sanitizers.hpp"
+
 namespace penstock::test {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kAllocationsCounted = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool kAllocationsCounted = false;
-#else
-inline constexpr bool kAllocationsCounted = true;
-#endif
-#else
-inline constexpr bool kAllocationsCounted = true;
-#endif
+inline constexpr bool kAllocationsCounted = !kUnderAddressSanitizer && !kUnderThreadSanitizer;
 
 void start_counting_worker_allocations();
 // Allocations since start, and counting off.

@@ -66,10 +66,11 @@ struct Queues {
 class Workers : public testing::TestWithParam<uint32_t> {
  protected:
     void SetUp() override {
-#ifdef __SANITIZE_THREAD__
-        GTEST_SKIP() << "DPDK's lcores and rings synchronise by barriers, inside libraries, that TSan cannot see; publish_test has threads "
-                        "of its own";
-#endif
+        if (kUnderThreadSanitizer) {
+            GTEST_SKIP()
+                << "DPDK's lcores and rings synchronise by barriers, inside libraries, that TSan cannot see; publish_test has threads "
+                   "of its own";
+        }
         ASSERT_TRUE(start_eal());
     }
 

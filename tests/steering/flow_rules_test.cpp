@@ -6,6 +6,7 @@
 #include "tests/steering/bed.hpp"
 #include "tests/steering/traffic.hpp"
 #include "tests/support/packet_builder.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace penstock::test {
 namespace {
@@ -17,11 +18,7 @@ using gateway::FlowView;
 // RSS that keeps a flow on its queue, by a key that nobody can read: rules are the only way home.
 constexpr const char* kHiddenHash = "key=hidden,reta_access=hidden,loopback=0";
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint32_t kConnections = 8'000;
-#else
-constexpr uint32_t kConnections = 100'000;
-#endif
+constexpr uint32_t kConnections = kUnderAddressSanitizer || kUnderThreadSanitizer ? 8'000 : 100'000;
 constexpr uint32_t kSomeConnections = kConnections / 5;  // where it is not about each reply
 
 class FlowSteering : public testing::Test {

@@ -10,16 +10,13 @@
 #include "tests/steering/bed.hpp"
 #include "tests/steering/traffic.hpp"
 #include "tests/support/packet_builder.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace penstock::test {
 namespace {
 
 // A quarter of each kind. Sanitizers make every frame ten times as dear and find what they find among fewer.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint32_t kConnections = 8'000;
-#else
-constexpr uint32_t kConnections = 100'000;
-#endif
+constexpr uint32_t kConnections = kUnderAddressSanitizer || kUnderThreadSanitizer ? 8'000 : 100'000;
 
 std::unique_ptr<SteeringBed> start_bed(uint32_t workers, const std::string& nic) {
     auto bed = SteeringBed::start({.workers = workers, .nic = nic, .services = steering_services()});

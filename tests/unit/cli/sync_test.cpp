@@ -7,7 +7,7 @@
 #include "control/cli/commands/views.hpp"
 #include "control/cli/exit_code.hpp"
 #include "control/cli/options.hpp"
-#include "tests/support/thread_sanitizer.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/unit/cli/fake_gateway.hpp"
 
 namespace penstock::cli {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "control/cli/text.hpp"
-#include "tests/support/thread_sanitizer.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace penstock::cli {
 namespace {

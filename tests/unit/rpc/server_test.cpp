@@ -28,7 +28,7 @@
 #include "penstock/v1/debug.grpc.pb.h"
 #include "penstock/v1/status.grpc.pb.h"
 #include "tests/support/free_port.hpp"
-#include "tests/support/thread_sanitizer.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace penstock::rpc {
 namespace {

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "penstock/v1/config.grpc.pb.h"
-#include "tests/support/thread_sanitizer.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/unit/manifest/temporary_folder.hpp"
 #include "tests/unit/sync/model_gateway.hpp"
 #include "tests/unit/sync/objects.hpp"

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/http_get.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/support/scratch_folder.hpp"
-#include "tests/support/thread_sanitizer.hpp"
 #include "tests/unit/sync/sync_reading.hpp"
 
 namespace penstock::sync {

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "penstock/v1/sync.grpc.pb.h"
+#include "tests/support/sanitizers.hpp"
 #include "tests/support/scratch_folder.hpp"
-#include "tests/support/thread_sanitizer.hpp"
 #include "tests/unit/sync/sync_reading.hpp"
 
 namespace penstock::sync {
