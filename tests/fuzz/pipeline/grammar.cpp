@@ -398,6 +398,12 @@ std::vector<Arrived> fragments_of(Choices& choices, const Arrived& whole) {
         case 4:
             fragments.erase(fragments.begin() + choices.byte() % static_cast<ptrdiff_t>(fragments.size()));
             break;
+        case 7:
+            if (!sight.is_v4) {  // only the first fragment's protocol counts (RFC 8200, 4.5)
+                Frame& last = fragments.back().frame;
+                last[look(last).l3 + sizeof(packet::Ipv6Header)] ^= choices.byte();
+            }
+            break;
         default:
             for (size_t left = fragments.size(); left > 1; --left) {
                 std::swap(fragments[left - 1], fragments[choices.byte() % left]);

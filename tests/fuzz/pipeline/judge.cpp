@@ -313,18 +313,21 @@ void judge_error(const Case& the) {
     }
 }
 
-// Only a first fragment tells whose flow a datagram is of, and the rest has the addresses that it got. An id may mean another datagram
-// later on, but never one whose first fragment has not left.
+// Only a first fragment tells whose flow a datagram is of, and the rest has the addresses and the protocol that it got. An id may mean
+// another datagram later on, but never one whose first fragment has not left. IPv6 asks no later fragment for its protocol (RFC 8200, 4.5),
+// so there it passes as it is; of IPv4 it would make another datagram.
 void judge_fragment(const Case& the) {
     auto& left_with = the.first_fragments[{the.in.source, the.in.destination, the.in.datagram_id, the.arrived.from_host}];
-    const std::pair addresses(the.out.source, the.out.destination);
+    const uint8_t protocol = the.in.is_v4 || the.out.is_v4 ? the.out.protocol : uint8_t{0};
+    const std::tuple leaves(the.out.source, the.out.destination, protocol);
     if (the.in.is_later_fragment) {
-        the.rule(left_with.contains(addresses), "a later fragment leaves with the addresses of its datagram's first one, behind it");
+        the.rule(left_with.contains(leaves),
+                 "a later fragment leaves with the addresses and protocol of its datagram's first one, behind it");
         return;
     }
     the.rule(the.in.protocol == kUdp ? the.in.l4_bytes() >= 8 : the.in.protocol == kTcp && the.in.l4_bytes() >= 20,
              "a first fragment that passes shows its transport header");
-    left_with.insert(addresses);
+    left_with.insert(leaves);
 }
 
 void judge_flow(const Case& the) {
