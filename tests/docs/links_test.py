@@ -1,6 +1,6 @@
 """Each line of docs/semantics.md and docs/rfc.md names the test that shows it, as a link to its file with the test's name: [Name](../tests/path). This
 is the test that the file is there and has that name, that nothing on these pages stands without a link, and that all other relative links lead
-somewhere.
+somewhere, to a heading that is there where they name one.
 
 links_test.py ROOT
 """
@@ -10,6 +10,14 @@ import sys
 
 PAGES = ("docs/semantics.md", "docs/rfc.md")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(?:#[^)]*)?\)")
+ANCHOR = re.compile(r"\]\(([^)#\s:]*)#([^)\s]+)\)")
+
+
+def anchors_of(page):
+    """As forges make them of headings."""
+    with open(page) as file:
+        headings = re.findall(r"^#+ (.*)$", file.read(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
 def broken_links(root):
@@ -18,9 +26,14 @@ def broken_links(root):
             if name.endswith(".md"):
                 page = os.path.join(directory, name)
                 with open(os.path.join(root, page)) as file:
-                    for text, target in LINK.findall(file.read()):
-                        if "://" not in target and not os.path.exists(os.path.join(root, directory, target)):
-                            yield f"{page}: [{text}] leads to {target}, which is not there"
+                    content = file.read()
+                for text, target in LINK.findall(content):
+                    if "://" not in target and not os.path.exists(os.path.join(root, directory, target)):
+                        yield f"{page}: [{text}] leads to {target}, which is not there"
+                for target, anchor in ANCHOR.findall(content):
+                    path = os.path.join(root, directory, target) if target else os.path.join(root, page)
+                    if path.endswith(".md") and os.path.exists(path) and anchor not in anchors_of(path):
+                        yield f"{page}: {target}#{anchor} is no heading"
 
 
 def unproven(root, page):
