@@ -10,6 +10,7 @@
 #include <rte_flow.h>
 
 #include <array>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -48,9 +49,14 @@ class CompiledFlow {
     Status add_actions(const FlowRule& rule, const FlowPortFacts& port);
     void add_spread(const FlowPortFacts& port);
 
+    // All bytes of them are 0, also the padding and reserved bits that an initialisation may leave as they are: PMDs may compare bytes.
     template <typename Item>
     struct Pair {
-        Item spec{}, mask{};
+        Pair() noexcept {
+            std::memset(&spec, 0, sizeof spec);
+            std::memset(&mask, 0, sizeof mask);
+        }
+        Item spec, mask;
     };
     rte_flow_attr attributes_{};
     // ETH, IP, L4, END, and COUNT, MARK, RSS, END: the value-initialised rest is END, which is 0 in both enums.
