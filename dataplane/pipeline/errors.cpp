@@ -101,7 +101,7 @@ bool is_credible(Burst& burst, uint32_t i, const Quote& quote, const conn::Entry
 // nobody answers beyond the link (RFC 4291, 2.5.6).
 bool is_martian(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     const IpAddr& source = burst.parsed[i].key.source;
-    return !burst.arrival[i].note.from_host && (ctx.snapshot->routes->is_host_address(source) || may_be_of_flow(source, *ctx.snapshot) ||
+    return !burst.arrival[i].note.from_host && (ctx.snapshot->routes->is_local_source(source) || may_be_of_flow(source, *ctx.snapshot) ||
                                                 (!source.is_v4() && source.is_link_local()));
 }
 

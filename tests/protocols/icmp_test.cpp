@@ -487,10 +487,10 @@ TEST_P(IcmpErrors, FromWhomTheyCannotComeEndHere_ICMP005) {
     // It would tell the receiver about itself.
     expect_drop(to_client(flow.outside.source), DropReason::MartianSource);
     expect_drop(to_endpoint(flow.inside.destination), DropReason::MartianSource);
-    if (family == IpFamily::V6) {
-        const IpAddr on_link = *IpAddr::parse("fe80::1");
-        expect_drop(to_client(on_link), DropReason::MartianSource);
-        expect_drop(to_endpoint(on_link), DropReason::MartianSource);
+    // Nobody's own address: of the links alone, and of everybody on one of the gateway's.
+    for (const char* nobody : family == IpFamily::V6 ? std::vector{"fe80::1"} : std::vector{"10.80.1.255", "10.80.2.255"}) {
+        expect_drop(to_client(*IpAddr::parse(nobody)), DropReason::MartianSource);
+        expect_drop(to_endpoint(*IpAddr::parse(nobody)), DropReason::MartianSource);
     }
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsTranslated), 0u);
     // What goes nowhere was not sent on.
