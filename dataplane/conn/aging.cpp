@@ -8,7 +8,13 @@ namespace penstock::conn {
 namespace {
 
 // How readily a full table gives a connection up.
-enum class Worth : uint8_t { Keep, Unheard, Finished, OneSided };
+enum class Worth : uint8_t { Keep, Unheard, Brief, Finished, OneSided };
+
+// No datagram has come when it was two seconds old, or later: a question and its answer, most often, and then it is over. Whoever asks in
+// another's name gets one, too, at the price of one datagram.
+bool is_brief(const Entry& entry) noexcept {
+    return units_between(entry.opened_at, entry.last_seen) < 2 * kTouchAfterUnits;
+}
 
 Worth worth_of(const Entry& entry) noexcept {
     if (entry.is_sctp()) {
@@ -16,7 +22,7 @@ Worth worth_of(const Entry& entry) noexcept {
         return is_opening(state) ? Worth::OneSided : is_open(state) ? Worth::Keep : Worth::Finished;
     }
     if (!entry.is_tcp()) {
-        return entry.datagram_state() == DatagramState::OneWay ? Worth::OneSided : Worth::Keep;
+        return entry.datagram_state() == DatagramState::OneWay ? Worth::OneSided : is_brief(entry) ? Worth::Brief : Worth::Keep;
     }
     switch (entry.tcp_state()) {
         case TcpState::SynSent:
@@ -80,7 +86,7 @@ Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget
         Victims victims;
         CoarseTime since;
     };
-    std::array<Oldest, 4> oldest_of;  // by Worth
+    std::array<Oldest, 5> oldest_of;  // by Worth
     const auto consider = [&](const Victims& candidate, Worth worth, CoarseTime opened, CoarseTime seen) {
         const CoarseTime since = worth == Worth::OneSided ? opened : seen;
         Oldest& oldest = oldest_of[static_cast<size_t>(worth)];
@@ -119,7 +125,7 @@ Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget
             consider(pair, worth, opened, seen);
         }
     }
-    for (const Worth worth : {Worth::OneSided, Worth::Finished, Worth::Unheard}) {
+    for (const Worth worth : {Worth::OneSided, Worth::Finished, Worth::Brief, Worth::Unheard}) {
         if (const Victims& victims = oldest_of[static_cast<size_t>(worth)].victims; victims.count > 0) {
             return victims;
         }

@@ -65,7 +65,7 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     ctx.count()[Counter::Rejected].add(1);
 }
 
-// Inserts a complete entry; a full table gives up a half-open, finished or unheard connection for it.
+// Inserts a complete entry; a full table gives up a half-open, finished, brief or unheard connection for it.
 PENSTOCK_ALWAYS_INLINE conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry, uint64_t forward_hash,
                                              uint64_t reverse_hash) noexcept {
     conn::Inserted inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);

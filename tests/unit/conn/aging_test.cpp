@@ -221,8 +221,26 @@ TEST_F(AgingTest, TheOldestOneSidedConnectionIsTheVictim) {
 
 TEST_F(AgingTest, EstablishedConnectionsAreNeverVictims) {
     open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
-    open(2, Protocol::Udp, static_cast<uint8_t>(DatagramState::TwoWay), at_second(1));
+    const ConnectionIndex lasting = open(2, Protocol::Udp, static_cast<uint8_t>(DatagramState::TwoWay), at_second(1));
+    table.touch(lasting, kClock.at(at_second(3)));
     EXPECT_FALSE(only_victim(kCapacity).is_set());
+}
+
+// A question of UDP can be asked in anybody's name, and is answered all the same. So one that has had no more than its first two seconds
+// must make room, and before connections that may have been opened in advance.
+TEST_F(AgingTest, AnAnsweredQuestionIsAVictimUnlessItLasts_NAT008) {
+    const auto answered = static_cast<uint8_t>(DatagramState::TwoWay);
+    open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
+    open(2, Protocol::Tcp, static_cast<uint8_t>(TcpState::Unheard), at_second(1));
+    const ConnectionIndex first = open(3, Protocol::Udp, answered, at_second(10));
+    const ConnectionIndex second = open(4, Protocol::Udp, answered, at_second(20));
+    EXPECT_EQ(only_victim(64), first);
+    table.touch(first, kClock.at(at_second(11)));
+    EXPECT_EQ(only_victim(64), first) << "asked again at once";
+    table.touch(first, kClock.at(at_second(12)));
+    EXPECT_EQ(only_victim(64), second) << "the other one lasts";
+    const ConnectionIndex finished = open(5, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(50));
+    EXPECT_EQ(only_victim(64), finished);
 }
 
 TEST_F(AgingTest, WithoutAOneSidedConnectionALongFinishedOneIsTheVictim) {

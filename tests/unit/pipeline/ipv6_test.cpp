@@ -186,6 +186,10 @@ TEST(FullTable6, OfEstablishedFlowsRefusesByName_NAT008) {
             gateway.send(answer_to(key_of(opened.frame)), kCluster);
         }
     }
+    gateway.advance_seconds(2);
+    for (uint32_t n = 0; n < 64; n += 2) {
+        gateway.send(from_client(client_flow(IpFamily::V4, n, Protocol::Udp)));
+    }
     const Outcome refused = gateway.send(from_client(client_flow(IpFamily::V6, 0, Protocol::Udp)));
     EXPECT_EQ(refused.verdict, Verdict::Drop);
     EXPECT_EQ(refused.reason, DropReason::ConnectionTableFull);

@@ -153,27 +153,58 @@ TEST(ConnectionTable, FullOfWhatNoEndpointHasSpokenOnServesNewFlows) {
     EXPECT_EQ(gateway.connections(), left);
 }
 
-TEST(ConnectionTable, FullOfEstablishedFlowsRefusesByName) {
-    VirtualGateway gateway(VirtualGateway::Options{.connections = 64});
-    TestService service{
-        .name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = {11}, .source = lb::SourceMode::Keep};
-    gateway.publish({service});
-    uint32_t opened = 0;
-    Outcome last;
-    for (uint16_t n = 1; n < 200; ++n) {
-        last = gateway.send(
-            eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("10.80.1.2", "80.11.12.10").udp(n, 53).build());
-        opened += last.verdict == Verdict::Transmit ? 1 : 0;
+// Questions of UDP, each of another client port, that an endpoint answers.
+class FullOfAnsweredFlows : public testing::Test {
+ protected:
+    FullOfAnsweredFlows() {
+        gateway.publish({TestService{
+            .name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = {11}, .source = lb::SourceMode::Keep}});
+    }
+    Outcome ask(uint16_t client_port) {
+        const Outcome asked = gateway.send(eth()
+                                               .from_mac(kClientMac.to_string())
+                                               .to_mac(kUpMac.to_string())
+                                               .ipv4("10.80.1.2", "80.11.12.10")
+                                               .udp(client_port, 53)
+                                               .build());
         gateway.send(eth()
                          .from_mac(backend_mac(11).to_string())
                          .to_mac(kClusterMac.to_string())
                          .ipv4("10.80.2.11", "10.80.1.2")
-                         .udp(9376, n)
+                         .udp(9376, client_port)
                          .build(),
                      kCluster);
+        return asked;
     }
-    EXPECT_EQ(last.reason, DropReason::ConnectionTableFull);
-    EXPECT_EQ(opened, gateway.connections());
+    // Every one of them a second time, after so many seconds.
+    void ask_all_again(uint64_t seconds) {
+        gateway.advance_seconds(seconds);
+        for (uint16_t n = 1; n <= kRoom; ++n) {
+            ASSERT_EQ(ask(n).verdict, Verdict::Transmit) << n;
+        }
+    }
+    static constexpr uint16_t kRoom = 64;
+    VirtualGateway gateway{VirtualGateway::Options{.connections = kRoom}};
+};
+
+// Anybody can ask in anybody's name, and is answered.
+TEST_F(FullOfAnsweredFlows, ServesNewOnes_NAT008) {
+    for (uint16_t n = 1; n <= 1'000; ++n) {
+        gateway.advance_milliseconds(1);
+        ASSERT_EQ(ask(n).verdict, Verdict::Transmit) << n;
+    }
+    EXPECT_EQ(gateway.connections(), kRoom);
+    EXPECT_EQ(gateway.count(stats::Counter::EvictedConnections), 1'000u - kRoom);
+}
+
+TEST_F(FullOfAnsweredFlows, RefusesByNameWhereTheyLast) {
+    ask_all_again(0);
+    ask_all_again(2);
+    const Outcome refused = ask(kRoom + 1);
+    EXPECT_EQ(refused.verdict, Verdict::Drop);
+    EXPECT_EQ(refused.reason, DropReason::ConnectionTableFull);
+    EXPECT_EQ(gateway.connections(), kRoom);
+    EXPECT_EQ(gateway.count(stats::Counter::EvictedConnections), 0u);
 }
 
 // REJ-003: answers are limited per worker, and the limit costs forwarding nothing.
