@@ -19,7 +19,7 @@ enum class TcpAction : uint8_t {
     Offer,    // the same for a segment with SYN, which offers a segment size (pipeline/offered_mss.hpp)
     End,      // the same, and with this packet the connection is no longer open (SCHED-003)
     Revive,   // the same, and with this packet it is open again
-    Hear,     // the same, but the state stays if the segment only repeats what the backend's SYN+ACK said (pipeline/heard.hpp)
+    Hear,     // the same, but the state stays if the segment only repeats what the backend has said before (pipeline/heard.hpp)
     Reset,    // answer with RSTs to both sides instead of forwarding
     Reopen,   // a new connection on an old tuple: drop the old entry and treat the packet as the first of a new one
     Invalid,  // drop (InvalidTcpFlags): no stack sends these flags, or none sends them in this state
@@ -124,9 +124,10 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
     // SynReceived. SYN+ACK from the client: simultaneous open (RFC 9293, 3.5). A RST may be forged here as later.
     {{{to(SynReceived),      to(SynReceived),      to(Unheard),          to(FinUnheard),       end(RstForward), invalid(SynReceived)},
       {to(SynReceived),      to(SynReceived),      to(SynReceived),      to(FinReverse),       end(RstReverse), invalid(SynReceived)}}},
-    // PickedUp. The backend that has the connection goes on with it, or with its SYN+ACK; another one refuses by a RST.
+    // PickedUp. The backend that has the connection goes on with it, or with its SYN+ACK; another one refuses by a RST. Its first ACK may
+    // answer what somebody else has sent while it waited for the end of a handshake.
     {{{to(PickedUp),         invalid(PickedUp),    to(PickedUp),         to(FinUnheard),       end(RstForward), invalid(PickedUp)},
-      {invalid(PickedUp),    to(SynReceived),      to(Established),      to(FinReverse),       end(RstReverse), invalid(PickedUp)}}},
+      {invalid(PickedUp),    to(SynReceived),      to(Unheard),          to(FinReverse),       end(RstReverse), invalid(PickedUp)}}},
     // Unheard. SYN+ACK from the backend again: the client's ACK was lost behind us, or never was the client's.
     {{{to(Unheard),          invalid(Unheard),     to(Unheard),          to(FinUnheard),       end(RstForward), invalid(Unheard)},
       {invalid(Unheard),     to(Unheard),          hear(Established),    to(FinReverse),       end(RstReverse), invalid(Unheard)}}},

@@ -12,7 +12,8 @@ namespace penstock::pipeline {
 // Packet i is a TCP segment with SYN, of connection found[i], and not translated yet. Keeps the numbers of an endpoint's SYN+ACK.
 PENSTOCK_NOINLINE void note_answer(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept;
 
-// Whether packet i, a TCP segment of the endpoint's without SYN, says no more than the SYN+ACK that was noted last.
-[[nodiscard]] PENSTOCK_NOINLINE bool repeats_answer(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept;
+// Whether packet i, a TCP segment of the endpoint's without SYN, says no more than the SYN+ACK that was noted last. Of a connection that
+// was picked up none was: then what its endpoint says first is noted in that place.
+[[nodiscard]] PENSTOCK_NOINLINE bool repeats_answer(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept;
 
 }  // namespace penstock::pipeline

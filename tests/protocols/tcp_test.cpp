@@ -577,6 +577,28 @@ TEST_P(Tcp, OnlyASegmentInTheMiddleIsPickedUp_REJ005) {
     }
 }
 
+// A host that sees nothing of a handshake can have its connection picked up before it is over, and make the endpoint say one thing again
+// and again: the ACK by which that answers what is out of its window. So it is established when the endpoint has said two things.
+TEST_P(Tcp, APickedUpConnectionIsEstablishedWhenItsEndpointGoesOn_REJ005) {
+    if (translated) {
+        return;  // nothing is picked up
+    }
+    web.scheduler = lb::SchedulerKind::Maglev;
+    gateway.set_packets({.picks_up_midstream = true});
+    gateway.publish({web});
+    send(client("A").build(), kUp);
+    const auto says = [&](uint32_t seq, uint32_t ack) {
+        return send(ends.from_backend_to_client(11).tcp(9376, 40'000, "A").seq(seq).ack(ack).build(), kCluster).egress;
+    };
+    for (int challenge = 0; challenge < 3; ++challenge) {
+        EXPECT_EQ(says(1'000, 77), kUp);
+        EXPECT_EQ(state(), conn::TcpState::Unheard) << "challenge " << challenge;
+        EXPECT_EQ(send(client("S").build(), kUp).egress, kCluster);
+    }
+    EXPECT_EQ(says(1'000, 78), kUp);
+    EXPECT_EQ(state(), conn::TcpState::Established);
+}
+
 // AFF-006: a client that has an endpoint here keeps it; another one gets what the hash of its address says, and keeps that.
 TEST_P(Tcp, APickedUpConnectionFollowsItsClientsAffinity_REJ005_AFF006) {
     if (translated) {
