@@ -10,6 +10,15 @@ usage_error() { say "$* (see $me --help)"; exit 2; }
 # A script's help is the comment that it opens with.
 usage_of() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$1"; }
 
+# use_clang: for what is configured from here on. Its sanitizers ask a program of LLVM's for the names and lines in their reports.
+use_clang() {
+    local program
+    for program in clang++-19 llvm-symbolizer-19; do
+        command -v $program >/dev/null || fail "$program is missing: apt-get install clang-19 libclang-rt-19-dev llvm-19"
+    done
+    export CXX=clang++-19 {ASAN,TSAN,UBSAN}_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19
+}
+
 # configure DIR [MESON-OPTION...]: a build directory with exactly these options. They are remembered in it, so that asking for the same again
 # costs nothing; others reconfigure it, except that a compiler cannot be exchanged (CXX) and starts afresh.
 configure() {
