@@ -10,8 +10,9 @@ namespace {
 // How readily a full table gives a connection up.
 enum class Worth : uint8_t { Keep, Unheard, Brief, Finished, OneSided };
 
-// No datagram has come when it was two seconds old, or later: a question and its answer, most often, and then it is over. Whoever asks in
-// another's name gets one, too, at the price of one datagram.
+// No datagram has come when it was two seconds old, or three, as last_seen may lag by one (kTouchAfterUnits): a question and its answer,
+// most often, and then it is over. Whoever asks in another's name gets one, too, at the price of one datagram. Two seconds are those after
+// which Linux takes a flow of UDP for a stream.
 bool is_brief(const Entry& entry) noexcept {
     return units_between(entry.opened_at, entry.last_seen) < 2 * kTouchAfterUnits;
 }

@@ -13,7 +13,7 @@ namespace penstock::pipeline {
 PENSTOCK_NOINLINE void note_answer(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept;
 
 // Whether packet i, a TCP segment of the endpoint's without SYN, says no more than the SYN+ACK that was noted last. Of a connection that
-// was picked up none was: then what its endpoint says first is noted in that place.
+// was picked up, or that both sides have opened at once, none was: then what its endpoint says first is noted in that place.
 [[nodiscard]] PENSTOCK_NOINLINE bool repeats_answer(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept;
 
 }  // namespace penstock::pipeline

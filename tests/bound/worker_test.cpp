@@ -20,6 +20,7 @@
 #include "tests/support/plain_toeplitz.hpp"
 #include "tests/support/prng.hpp"
 #include "tests/support/reply_hashes.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/support/soft_nic/soft_nic.hpp"
 #include "tests/support/vlan_tags.hpp"
 
