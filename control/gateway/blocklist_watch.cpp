@@ -25,7 +25,12 @@ Result<std::unique_ptr<BlocklistWatch>> BlocklistWatch::start(BlocklistWatchOpti
 }
 
 BlocklistWatch::BlocklistWatch(BlocklistWatchOptions options, manifest::Watch watch, int stop_descriptor)
-    : options_(std::move(options)), watch_(std::move(watch)), stop_descriptor_(stop_descriptor), thread_([this] { run(); }) {}
+    : options_(std::move(options)), watch_(std::move(watch)), stop_descriptor_(stop_descriptor) {
+    // Between the caller's reading and the first watching the file may have changed. Here and not on the thread: by then a write may have
+    // begun that its first event has yet to report.
+    look();
+    thread_ = std::thread([this] { run(); });
+}
 
 BlocklistWatch::~BlocklistWatch() {
     const uint64_t one = 1;
@@ -36,8 +41,6 @@ BlocklistWatch::~BlocklistWatch() {
 }
 
 void BlocklistWatch::run() {
-    // Between the first reading and the first watching it may have changed.
-    look();
     while (watch_.wait(stop_descriptor_) == manifest::Watch::Wake::MayHaveChanged) {
         // Half a list is a whole one to the parser, and blocks less than was meant.
         if (!watch_.unfinished().contains(options_.file.filename().string())) {

@@ -24,7 +24,7 @@ struct BlocklistWatchOptions {
 
 class BlocklistWatch {
  public:
-    // The functions are called from the thread.
+    // The functions are called from start() and then from the thread.
     static Result<std::unique_ptr<BlocklistWatch>> start(BlocklistWatchOptions options);
     ~BlocklistWatch();
     BlocklistWatch(const BlocklistWatch&) = delete;

@@ -123,5 +123,35 @@ TEST_F(BlocklistFile, IsFollowedAndABrokenOneLeavesTheLastGoodList) {
     EXPECT_EQ(told[1], std::vector{*Prefix::parse("10.0.0.0/8")});
 }
 
+// An editor that writes in place. A file that stays open for kUnfinishedMax is read all the same, so an attempt that a busy machine has
+// drawn out beyond that proves nothing and is repeated.
+TEST_F(BlocklistFile, IsNotReadWhileItIsBeingWritten) {
+    using Clock = std::chrono::steady_clock;
+    write("198.51.100.0/24\n");
+    auto known = read_blocklist(file, kOwn);
+    ASSERT_TRUE(known);
+    const auto watch = follow(*known);
+    for (int attempt = 1; attempt <= 20; ++attempt) {
+        const std::string third = std::to_string(attempt);
+        const auto begin = Clock::now();
+        {
+            std::ofstream half(file);
+            half << "203.0." + third + ".0/24\n" << std::flush;
+            std::this_thread::sleep_for(manifest::kUnfinishedMax / 3);
+            half << "10.0." + third + ".0/24\n";
+        }
+        const bool in_time = Clock::now() - begin < manifest::kUnfinishedMax;
+        const std::vector<Prefix> whole = {*Prefix::parse("10.0." + third + ".0/24"), *Prefix::parse("203.0." + third + ".0/24")};
+        std::unique_lock lock(mutex);
+        ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(30), [&] { return !told.empty() && told.back() == whole; }));
+        if (in_time) {
+            EXPECT_EQ(told.size(), 1U) << "half a list was put in force";
+            return;
+        }
+        told.clear();
+    }
+    FAIL() << "no attempt of 20 took less than a second";
+}
+
 }  // namespace
 }  // namespace penstock::gateway
