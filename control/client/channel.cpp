@@ -1,5 +1,6 @@
 #include "control/client/channel.hpp"
 
+#include <grpc/grpc.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
@@ -37,9 +38,20 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> credentials_for(const Target& 
     return grpc::SslCredentials({.pem_root_certs = *authority, .pem_private_key = *key, .pem_cert_chain = *certificate});
 }
 
+// Initializes gRPC once and never shuts it down. Without this the last channel to close also shuts the library down, and after a large
+// write that waits up to ten seconds for a poller of gRPC's own (tcp_posix.cc, run_poller). The process's end frees what it holds.
+void keep_grpc_initialized() {
+    static const bool initialized = [] {
+        grpc_init();
+        return true;
+    }();
+    static_cast<void>(initialized);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<grpc::Channel>> open_channel(const Target& target, const TlsFiles& tls) {
+    keep_grpc_initialized();
     const auto credentials = credentials_for(target, tls);
     if (!credentials) {
         return std::unexpected(credentials.error());
