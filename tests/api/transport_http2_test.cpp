@@ -39,6 +39,11 @@ class TransportHttp2 : public testing::Test {
         }
         return {.body = "{\"list\":1}"};
     }
+    // Whether the client closed the connection that it gave up. Asked before the next request, which would wait on a connection that
+    // stayed in the pool until its own time is over.
+    bool gave_up_its_connection(CurlTransport& client) const {
+        return poll_until(client, [&] { return server_.are_frozen_connections_closed(); }, 5s);
+    }
     size_t probes() const {
         size_t found = 0;
         for (const RecordedRequest& request : server_.requests()) {
@@ -133,6 +138,7 @@ TEST_F(TransportHttp2, ProbeThatIsNotAnsweredEndsTheConnection_APISYNC015) {
     EXPECT_NE(services.what().find("half-open: nothing received for"), std::string::npos) << services.what();
     EXPECT_NE(nodes.what().find("a probe not answered in 2 s"), std::string::npos) << nodes.what();
     EXPECT_EQ(client->half_open_connections(), 1U);
+    ASSERT_TRUE(gave_up_its_connection(*client));
     client->start({.target = "/services?watch=1", .watch = true}, again);
     ASSERT_TRUE(poll_until(*client, [&] { return again.body == "{}\n"; }));
     EXPECT_FALSE(again.has_ended) << again.what();
@@ -149,6 +155,7 @@ TEST_F(TransportHttp2, TimeoutOnASilentConnectionLeavesItBehind_APISYNC015) {
     client->start({.target = "/list", .timeout = 300ms}, lost);
     ASSERT_TRUE(poll_until(*client, [&] { return lost.has_ended; }));
     EXPECT_EQ(lost.kind(), static_cast<int>(TransportError::Kind::Timeout)) << lost.what();
+    ASSERT_TRUE(gave_up_its_connection(*client));
     client->start({.target = "/list", .timeout = 60s}, after);
     ASSERT_TRUE(poll_until(*client, [&] { return after.has_ended; }));
     EXPECT_TRUE(after.is_well()) << after.what();
@@ -165,6 +172,7 @@ TEST_F(TransportHttp2, WatchWithoutAHeadIsHalfOpen_APISYNC015) {
     client->start({.target = "/services?watch=1", .watch = true}, lost);
     ASSERT_TRUE(poll_until(*client, [&] { return lost.has_ended; }));
     EXPECT_NE(lost.what().find("half-open: no byte for 2 s"), std::string::npos) << lost.what();
+    ASSERT_TRUE(gave_up_its_connection(*client));
     client->start({.target = "/services?watch=1", .watch = true}, after);
     ASSERT_TRUE(poll_until(*client, [&] { return after.body == "{}\n"; }));
     EXPECT_EQ(server_.connection_count(), 2);

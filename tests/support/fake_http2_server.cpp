@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <map>
@@ -69,6 +70,11 @@ class FakeHttp2Server::Session {
         ::shutdown(socket_, SHUT_RDWR);
     }
     void freeze() { is_frozen_ = true; }
+    bool is_frozen() const { return is_frozen_; }
+    bool is_closed_by_peer() const {
+        pollfd asked{.fd = socket_, .events = POLLRDHUP, .revents = 0};
+        return ::poll(&asked, 1, 0) > 0;
+    }
     void go_away() {
         const std::lock_guard lock(mutex_);
         nghttp2_submit_goaway(http2_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(http2_), NGHTTP2_NO_ERROR, nullptr, 0);
@@ -280,6 +286,10 @@ void FakeHttp2Server::freeze() {
     for (const auto& session : sessions()) {
         session->freeze();
     }
+}
+
+bool FakeHttp2Server::are_frozen_connections_closed() const {
+    return std::ranges::all_of(sessions(), [](const auto& session) { return !session->is_frozen() || session->is_closed_by_peer(); });
 }
 
 void FakeHttp2Server::go_away() {

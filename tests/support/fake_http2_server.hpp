@@ -37,6 +37,8 @@ class FakeHttp2Server {
     void finish(const std::string& path);
     // The connections that there are now neither read nor write any more, though the kernel goes on acknowledging: a hung peer.
     void freeze();
+    // Whether the other side has closed each frozen connection. The kernel notes that although nothing is read.
+    bool are_frozen_connections_closed() const;
     // The connections that there are now take no new streams (GOAWAY).
     void go_away();
 
