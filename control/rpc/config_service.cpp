@@ -13,9 +13,6 @@ namespace {
 
 using Reactor = grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>;
 
-// States received but not yet answered. Beyond, reading pauses and the transport's flow control holds the sender back.
-constexpr uint32_t kUnansweredMax = 16;
-
 // A call that ends before it begins.
 class Refusal final : public Reactor {
  public:

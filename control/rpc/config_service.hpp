@@ -3,6 +3,7 @@
 // which the synchronous API cannot do.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 
@@ -11,6 +12,9 @@
 #include "penstock/v1/config.grpc.pb.h"
 
 namespace penstock::rpc {
+
+// States received but not yet answered. Beyond, reading pauses and the transport's flow control holds the sender back.
+inline constexpr uint32_t kUnansweredMax = 16;
 
 class ConfigService final : public v1::GatewayConfig::CallbackService {
  public:

@@ -497,6 +497,26 @@ TEST_F(ReconcilerFile, ARestartBeginsWithTheLastGoodStateAndDeltasMayBuildOnIt) 
     EXPECT_TRUE(again.send(Bench::delta(5, 6, {web("10.0.0.9")})).get());
 }
 
+TEST_F(ReconcilerFile, ARestartRestoresTheEnvironment_NODEPORT002_ETP006_HC006_LB021) {
+    const model::Environment environment{.node_ports = {.primary_only = true, .node_addresses = {ip("192.0.2.1")}},
+                                         .pod_cidrs = {net("10.244.0.0/16")},
+                                         .rejects_closed_vip_ports = true,
+                                         .node_eligible = false};
+    {
+        Bench bench(path_);
+        rpc::StateUpdate update = Bench::full(5, {web()});
+        update.environment = environment;
+        ASSERT_TRUE(bench.send(std::move(update)).get());
+    }
+    auto last_good = read_last_good(path_);
+    ASSERT_TRUE(last_good && *last_good);
+    EXPECT_EQ((*last_good)->state.environment, environment);
+    Bench again("", std::move(**last_good));
+    EXPECT_TRUE(again.initial->rejects_closed_vip_ports);
+    EXPECT_TRUE(again.initial->cluster_clients->are_inside(ip("10.244.1.1")));
+    again.reconciler.read([&](const ReconcilerState& state) { EXPECT_EQ(state.environment, environment); });
+}
+
 TEST_F(ReconcilerFile, ChangesOfLinuxAloneWriteNoFile) {
     {
         Bench bench(path_);

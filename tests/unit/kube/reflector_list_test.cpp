@@ -21,14 +21,14 @@ TEST_F(ReflectorList, ReadsPagesAndShowsTheWhole_APISYNC002) {
     reply(200, list_text("100", {service_text("web", "7")}, "token-1"));
     EXPECT_EQ(served(), Served{}) << "not before the list is complete";
     EXPECT_EQ(asked(), (Query{{"limit", "500"}, {"continue", "token-1"}}));
-    reply(200, list_text("100", {}, "token-2"));
+    reply(200, list_text("105", {}, "token-2"));
     EXPECT_EQ(asked(), (Query{{"limit", "500"}, {"continue", "token-2"}})) << "an empty page is no end";
     EXPECT_EQ(served(), Served{});
     EXPECT_FALSE(status().listed);
-    reply(200, list_text("100", {service_text("mail", "8", 25)}));
+    reply(200, list_text("110", {service_text("mail", "8", 25)}));
     EXPECT_EQ(served(), (Served{{"web", 80}, {"mail", 25}}));
     EXPECT_TRUE(is_watch());
-    EXPECT_EQ(asked().at("resourceVersion"), "100");
+    EXPECT_EQ(asked().at("resourceVersion"), "100") << "all pages show the state of the first";
     EXPECT_TRUE(status().listed);
     EXPECT_EQ(status().relists, 0U);
 }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "control/rpc/auth.hpp"
+#include "control/rpc/config_service.hpp"
 #include "control/rpc/convert.hpp"
 #include "control/rpc/errors.hpp"
 #include "control/rpc/state_message.hpp"
@@ -376,6 +377,43 @@ TEST_F(RpcServer, ASecondStreamReplacesTheFirstWhichEndsWithAborted) {
     }
     ASSERT_TRUE(second->Write(full(2)));
     EXPECT_EQ(read(*second).applied().version().version(), 2U);
+}
+
+TEST_F(RpcServer, WhatIsNotAnsweredIsNotReadWithoutEnd) {
+    constexpr size_t kSent = 64;
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    grpc::ClientContext context;
+    set_deadline(context);
+    gateway_.hold = true;
+    const auto stream = stub->SyncState(&context);
+    read(*stream);
+    ASSERT_TRUE(stream->Write(full(1)));
+    for (uint64_t version = 2; version <= kSent; ++version) {  // few bytes: the transport has room for all of them
+        ASSERT_TRUE(stream->Write(delta(version - 1, version)));
+    }
+    const auto unanswered = [&] {
+        const std::lock_guard lock(gateway_.mutex);
+        return gateway_.waiting.size();
+    };
+    while (unanswered() < kUnansweredMax) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // for what must not come
+    EXPECT_EQ(unanswered(), kUnansweredMax);
+    for (uint64_t version = 1; version <= kSent; ++version) {
+        std::optional<StateUpdate> next;
+        while (!next) {
+            const std::lock_guard lock(gateway_.mutex);
+            EXPECT_LE(gateway_.waiting.size(), kUnansweredMax);
+            if (!gateway_.waiting.empty()) {
+                next = std::move(gateway_.waiting.front());
+                gateway_.waiting.pop_front();
+            }
+        }
+        next->done(UpdateResult{});
+        ASSERT_EQ(read(*stream).applied().version().version(), version);
+    }
 }
 
 TEST_F(RpcServer, ALostControlPlaneIsNoticed) {

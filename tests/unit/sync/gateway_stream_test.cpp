@@ -165,6 +165,42 @@ class RudeGateway final : public v1::GatewayConfig::Service {
     std::unique_ptr<grpc::Server> server_;
 };
 
+// Says who it is and ends the stream.
+class ShortTemperedGateway final : public v1::GatewayConfig::Service {
+ public:
+    explicit ShortTemperedGateway(const std::string& target) {
+        grpc::ServerBuilder builder;
+        builder.AddListeningPort(target, grpc::InsecureServerCredentials());
+        builder.RegisterService(this);
+        builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, 50);
+        server_ = builder.BuildAndStart();
+    }
+    ~ShortTemperedGateway() override { server_->Shutdown(std::chrono::system_clock::now()); }
+    grpc::Status SyncState(grpc::ServerContext*, grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>* stream) override {
+        {
+            const std::lock_guard lock(mutex_);
+            begun_.push_back(std::chrono::steady_clock::now());
+            changed_.notify_all();
+        }
+        v1::GatewayMessage hello;
+        *hello.mutable_identity() = test::ModelGateway().identity();
+        stream->Write(hello);
+        return grpc::Status::OK;
+    }
+    // When its first `count` streams began; fewer where they did not come.
+    std::vector<std::chrono::steady_clock::time_point> beginnings(size_t count) {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, 30s, [&] { return begun_.size() >= count; });
+        return begun_;
+    }
+
+ private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<std::chrono::steady_clock::time_point> begun_;
+    std::unique_ptr<grpc::Server> server_;
+};
+
 // Takes its time over the first word that it gets.
 class SlowListener final : public Observer {
  public:
@@ -277,6 +313,18 @@ TEST_F(GatewayStreamTest, AGatewayThatNeverStopsTalkingIsHeldBack) {
     listener.released.notify_all();
     while (gateway.said < TalkativeGateway::kMessages) {
         std::this_thread::sleep_for(1ms);
+    }
+}
+
+// Only a stream that lasted makes the next pause short again: otherwise such a gateway is sent a full state five times a second.
+TEST_F(GatewayStreamTest, PausesGrowWhereEachStreamEndsAfterItsIdentity) {
+    ShortTemperedGateway gateway(target().text);
+    const GatewayStream stream(target(), {}, settings());
+    const auto begun = gateway.beginnings(4);
+    ASSERT_GE(begun.size(), 4U);
+    for (size_t i = 1; i < 4; ++i) {
+        // A slow machine only makes them longer.
+        EXPECT_GE(begun[i] - begun[i - 1], kRetryMin * (1 << (i - 1))) << "pause " << i;
     }
 }
 
