@@ -5,9 +5,6 @@
 namespace penstock::gateway {
 namespace {
 
-// A load balancer asks one thing every few seconds; a node may have a thousand such ports.
-constexpr int kThreadsPerPort = 1;
-
 // Names come from the cluster, where they are DNS labels; whatever else they were must not become syntax.
 std::string quoted(const std::string& text) {
     std::string out = "\"";
@@ -74,9 +71,6 @@ void HealthChecks::claim(const ServiceName& name, Service& service, L4Port port)
 }
 
 void HealthChecks::set_addresses(std::vector<IpAddr> addresses) {
-    if (!http::serves_ipv6()) {  // better those of IPv4 than none
-        std::erase_if(addresses, [](const IpAddr& address) { return address.family() == IpFamily::V6; });
-    }
     if (addresses == addresses_) {
         return;
     }
@@ -118,14 +112,16 @@ void HealthChecks::serve(L4Port number, Port& port, Time now) {
     if (addresses_.empty()) {
         return;
     }
-    std::vector<std::string> listen;
+    // An IPv6 address of a twin may still be in duplicate address detection.
+    http::ServerOptions options{.addresses = {}, .routes = {}, .addresses_may_be_absent = true};
     for (const IpAddr& address : addresses_) {
-        listen.push_back(listen_text(address, number));
+        options.addresses.push_back(listen_text(address, number));
     }
     auto answer = [name = port.served, count = services_.at(port.served).local_endpoints, is_well = is_well_] {
         return health_check_answer(name.first, name.second, count->load(std::memory_order_relaxed), is_well());
     };
-    auto server = http::Server::start(listen, {{http::kAnyPath, std::move(answer)}}, kThreadsPerPort);
+    options.routes.emplace(http::kAnyPath, std::move(answer));
+    auto server = http::Server::start(std::move(options), loop_);
     if (server) {
         port.server = std::move(*server);
     } else {

@@ -4,7 +4,7 @@
 //
 //   set(), set_addresses()  --->  ports: who claims each, in the order of arrival  --->  work(): open, close, try again
 //
-// One thread works with it; the servers' own threads read the counts.
+// One thread works with it; the servers' thread reads the counts.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ class HealthChecks {
  public:
     using Time = std::chrono::steady_clock::time_point;
 
-    // `is_well`: the gateway itself; called on the servers' threads.
+    // `is_well`: the gateway itself; called on the servers' thread.
     explicit HealthChecks(std::function<bool()> is_well) : is_well_(std::move(is_well)) {}
 
     // What the service port in force asks for.
@@ -72,6 +72,7 @@ class HealthChecks {
     void serve(L4Port number, Port& port, Time now);
 
     const std::function<bool()> is_well_;
+    const std::shared_ptr<http::Loop> loop_ = std::make_shared<http::Loop>();  // of all ports: a node may have a thousand
     std::vector<IpAddr> addresses_;
     std::map<ServiceName, Service> services_;
     std::map<L4Port, Port> ports_;

@@ -91,7 +91,7 @@ std::vector<po::options_description> settings() {
         ("tls-key", text("FILE"), "its private key, PEM")
         ("tls-client-ca", text("FILE"), "who signs clients' certificates, PEM")
         ("tls-admin-names", text("A,B"), "certificate names (CN or SAN) that may configure and debug; others only read")
-        ("metrics-listen", text("ADDRESS")->default_value("127.0.0.1:9105"), "HOST:PORT of Prometheus metrics at /metrics; off: none")
+        ("metrics-listen", text("ADDRESS")->default_value("127.0.0.1:9105"), "ADDRESS:PORT of Prometheus metrics at /metrics; off: none")
         ("healthz", text("ADDRESS"), "ADDRESS:PORT of /healthz and /livez, for load balancers in front of the nodes; off: none (default: "
             "0.0.0.0:10256 with --mode node, else off)")
         ("sync-limit", text("SECONDS")->default_value("60"), "how long a change may take to reach the workers: the gateway calls itself "

@@ -40,7 +40,7 @@ Result<std::string> host_name() {
     return std::string(name.data());
 }
 
-// A metrics address: HOST:PORT with a port, for the HTTP server behind it.
+// HOST:PORT, with a port.
 bool is_host_port(std::string_view text) {
     const size_t colon = text.rfind(':');
     if (colon == std::string_view::npos || colon == 0) {
@@ -196,8 +196,8 @@ class Reader {
         }
         options_.socket_group = text("socket-group");
         if (const std::string metrics = text("metrics-listen"); metrics != "off") {
-            if (!is_host_port(metrics)) {
-                return refuse("metrics-listen", "\"" + metrics + "\" is neither HOST:PORT nor off");
+            if (const auto checked = http::check_address(metrics); !checked) {
+                return refuse("metrics-listen", checked.error().what + ", or off");
             }
             options_.metrics_listen = metrics;
         }

@@ -1,7 +1,13 @@
-// A few pages over HTTP, for probes and scrapers: a path, and a function that makes its page when it is asked for. No TLS, no keep-alive,
-// no request bodies; few threads and small requests, so that whoever reaches the port cannot take more than that from the process.
+// A few pages over HTTP, for probes and scrapers: a path, and a function that makes its page at each request. No TLS, no keep-alive, no
+// request bodies.
+//
+// One thread, the loop's, serves all connections of all its servers, so neither idle nor slow clients keep others waiting. What they may
+// take is limited: the number of connections (admission.hpp), the size of a request, and the time for request, answer and close. HTTP is
+// parsed by Boost.Beast (docs/adr/0031-http-by-an-event-loop.md).
 #pragma once
 
+#include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/http/admission.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::http {
@@ -21,28 +28,68 @@ struct Response {
     std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
 };
 
-// Called on the server's threads, several at once, and does not throw.
-using Route = std::function<Response()>;
+// Does not throw and does not wait. Called on the loop's thread, a heavy one on a thread of its server; one call at a time.
+struct Route {
+    template <typename Make>
+        requires(!std::same_as<std::remove_cvref_t<Make>, Route> && std::is_invocable_r_v<Response, Make&>)
+    Route(Make function) : make(std::move(function)) {}
+
+    std::function<Response()> make;
+    // Making the page takes milliseconds. It is made on another thread, once for all requests that wait for it, and compressed for clients
+    // that accept gzip.
+    bool is_heavy = false;
+};
+[[nodiscard]] inline Route heavy(Route route) {
+    route.is_heavy = true;
+    return route;
+}
+
 using Routes = std::map<std::string, Route, std::less<>>;  // by exact path: "/healthz"
 inline constexpr const char* kAnyPath = "*";               // the route of all that have none
 
-// Requests that are answered at once; the rest wait in the kernel's queue.
-inline constexpr int kThreads = 4;
-inline constexpr int kRequestBytesMax = 8'192;
-inline constexpr int kRequestTimeoutMs = 3'000;
+inline constexpr size_t kRequestBytesMax = 8'192;
+// From accept to the end of the request's headers. Probes send their request with the handshake's last packet; one retransmission fits.
+inline constexpr std::chrono::milliseconds kRequestTimeout{1'000};
+// Until the kernel has taken the answer. 10 s is Prometheus's own limit of a scrape.
+inline constexpr std::chrono::milliseconds kAnswerTimeout{10'000};
+// Until the client has closed its side. Closing earlier, with data unread, would be a RST, which can overtake the answer.
+inline constexpr std::chrono::milliseconds kCloseTimeout{500};
+// Clients that heavy pages are being sent to. One more closes the oldest of them: each may hold megabytes.
+inline constexpr size_t kHeavyAnswersMax = 32;
 
-// Whether the library was built with IPv6. Debian's was not: it listens on no IPv6 address, and refuses a list that has one.
-[[nodiscard]] bool serves_ipv6() noexcept;
+// The thread that serves. Servers that share a loop share its limits.
+class Loop {
+ public:
+    explicit Loop(AdmissionLimits limits = {});
+    ~Loop();  // after its servers
+    Loop(const Loop&) = delete;
+    Loop& operator=(const Loop&) = delete;
+
+    struct Impl;
+
+ private:
+    friend class Server;
+    std::unique_ptr<Impl> impl_;
+};
+
+struct ServerOptions {
+    // ADDRESS:PORT, an IPv6 address in brackets; port 0: any free one. At least one.
+    std::vector<std::string> addresses;
+    Routes routes;
+    // Listens also where the host does not have the address yet, such as an IPv6 address that duplicate address detection still holds.
+    bool addresses_may_be_absent = false;
+};
 
 class Server {
  public:
-    // ADDRESS:PORT, an IPv6 address in brackets; port 0: any free one. Unavailable names the address.
+    // All of the addresses are listened on, or none. Unavailable names the address and the reason.
+    static Result<std::unique_ptr<Server>> start(ServerOptions options, std::shared_ptr<Loop> loop);
+    // With a loop of its own.
+    static Result<std::unique_ptr<Server>> start(ServerOptions options) { return start(std::move(options), std::make_shared<Loop>()); }
     static Result<std::unique_ptr<Server>> start(const std::string& address, Routes routes) {
-        return start(std::vector<std::string>{address}, std::move(routes));
+        return start(ServerOptions{.addresses = {address}, .routes = std::move(routes)});
     }
-    // The same pages on all of these addresses, at least one, or on none.
-    static Result<std::unique_ptr<Server>> start(const std::vector<std::string>& addresses, Routes routes, int threads = kThreads);
-    // Waits for requests under way.
+    // Closes the listeners and the connections. Waits for a page that is being made, never for a client. Not on the loop's thread.
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
@@ -50,10 +97,12 @@ class Server {
     // Of the first address.
     [[nodiscard]] uint16_t port() const;
 
- private:
     struct Impl;
-    explicit Server(std::unique_ptr<Impl> impl);
-    std::unique_ptr<Impl> impl_;
+
+ private:
+    Server(std::shared_ptr<Loop> loop, std::shared_ptr<Impl> impl);
+    const std::shared_ptr<Loop> loop_;
+    const std::shared_ptr<Impl> impl_;
 };
 
 // InvalidArgument unless `address` has the form that start() takes.

@@ -1,13 +1,9 @@
 #include "control/metrics/prometheus.hpp"
 
-#include <prometheus/collectable.h>
-#include <prometheus/exposer.h>
+#include <prometheus/client_metric.h>
+#include <prometheus/text_serializer.h>
 
-#include <exception>
-#include <optional>
 #include <utility>
-
-#include "control/http/knocking.hpp"
 
 namespace penstock::metrics {
 namespace {
@@ -154,21 +150,6 @@ void probe_families(const ProbeReading& probes, std::vector<MetricFamily>& out) 
                probes.failing_open);
 }
 
-// "127.0.0.1:9105" -> 127.0.0.1; "[::1]:9105" -> ::1.
-std::string host_of(const std::string& address) {
-    std::string host = address.substr(0, address.rfind(':'));
-    return host.size() > 2 && host.front() == '[' ? host.substr(1, host.size() - 2) : host;
-}
-
-class Collector final : public prometheus::Collectable {
- public:
-    explicit Collector(std::function<Reading()> read) : read_(std::move(read)) {}
-    std::vector<MetricFamily> Collect() const override { return families(read_()); }
-
- private:
-    std::function<Reading()> read_;
-};
-
 }  // namespace
 
 std::vector<MetricFamily> families(const Reading& reading) {
@@ -193,37 +174,16 @@ std::vector<MetricFamily> families(const Reading& reading) {
     return out;
 }
 
-struct Exporter::Impl {
-    std::shared_ptr<Collector> collector;
-    std::unique_ptr<prometheus::Exposer> exposer;
-    std::string host;  // a literal address or a name, without brackets
-};
-
-Exporter::Exporter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-
-Exporter::~Exporter() {
-    if (impl_ == nullptr || impl_->exposer == nullptr) {
-        return;
-    }
-    const auto ports = impl_->exposer->GetListeningPorts();
-    std::optional<http::Knocking> awake;
-    if (!ports.empty()) {
-        awake.emplace(impl_->host, static_cast<uint16_t>(ports.front()));
-    }
-    impl_->exposer.reset();
-}
-
 Result<std::unique_ptr<Exporter>> Exporter::start(const std::string& address, std::function<Reading()> read) {
-    auto impl = std::make_unique<Impl>();
-    impl->collector = std::make_shared<Collector>(std::move(read));
-    try {
-        impl->exposer = std::make_unique<prometheus::Exposer>(address);
-    } catch (const std::exception&) {  // the HTTP server's own text says "null context when constructing CivetServer" and no more
-        return fail(Errc::Unavailable, "--metrics-listen: cannot listen on " + address + " (is it in use?)");
+    auto page = [read = std::move(read)] {
+        return http::Response{.body = prometheus::TextSerializer().Serialize(families(read())),
+                              .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+    };
+    auto server = http::Server::start(address, {{"/metrics", http::heavy(std::move(page))}});
+    if (!server) {
+        return in_context("--metrics-listen", std::move(server.error()));
     }
-    impl->host = host_of(address);
-    impl->exposer->RegisterCollectable(impl->collector);
-    return std::unique_ptr<Exporter>(new Exporter(std::move(impl)));
+    return std::unique_ptr<Exporter>(new Exporter(std::move(*server)));
 }
 
 }  // namespace penstock::metrics

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "control/http/server.hpp"
 #include "control/metrics/reading.hpp"
 #include "dataplane/base/result.hpp"
 
@@ -17,19 +18,15 @@ namespace penstock::metrics {
 
 [[nodiscard]] std::vector<prometheus::MetricFamily> families(const Reading& reading);
 
-// Serves what `read` says at each scrape, on threads of its own.
+// Serves what `read` returns at each scrape, on threads of its own (control/http/server.hpp).
 class Exporter {
  public:
-    // `address` is HOST:PORT. Unavailable names it.
+    // `address` is ADDRESS:PORT. Unavailable names it.
     static Result<std::unique_ptr<Exporter>> start(const std::string& address, std::function<Reading()> read);
-    ~Exporter();
-    Exporter(const Exporter&) = delete;
-    Exporter& operator=(const Exporter&) = delete;
 
  private:
-    struct Impl;
-    explicit Exporter(std::unique_ptr<Impl> impl);
-    std::unique_ptr<Impl> impl_;
+    explicit Exporter(std::unique_ptr<http::Server> server) : server_(std::move(server)) {}
+    std::unique_ptr<http::Server> server_;
 };
 
 }  // namespace penstock::metrics

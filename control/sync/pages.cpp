@@ -69,8 +69,9 @@ http::Response ready_page(const SyncReading& reading) {
 http::Routes pages(const ReadSync& read) {
     return {{"/healthz", [read] { return health_page(read()); }},
             {"/readyz", [read] { return ready_page(read()); }},
-            {"/metrics",
-             [read] { return http::Response{.body = metrics_text(read()), .content_type = "text/plain; version=0.0.4; charset=utf-8"}; }}};
+            {"/metrics", http::heavy([read] {
+                 return http::Response{.body = metrics_text(read()), .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+             })}};
 }
 
 }  // namespace penstock::sync

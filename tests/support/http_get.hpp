@@ -22,10 +22,20 @@ namespace penstock::test {
     return fd;
 }
 
+// Until the other end closes; then `fd` is closed, too. "" where it closed without a word.
+[[nodiscard]] inline std::string read_all(int fd) {
+    std::string answer;
+    char chunk[4096];
+    for (ssize_t got = 0; (got = read(fd, chunk, sizeof(chunk))) > 0;) {
+        answer.append(chunk, static_cast<size_t>(got));
+    }
+    close(fd);
+    return answer;
+}
+
 // `request` as it stands; "" where the other end closed without a word.
 [[nodiscard]] inline std::string http_exchange(uint16_t port, const std::string& request) {
     const int fd = connect_to(port);
-    std::string answer;
     // The other end may close before it has read all of a request that it refuses.
     for (size_t sent = 0; sent < request.size();) {
         const ssize_t now = send(fd, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
@@ -34,12 +44,7 @@ namespace penstock::test {
         }
         sent += static_cast<size_t>(now);
     }
-    char chunk[4096];
-    for (ssize_t got = 0; (got = read(fd, chunk, sizeof(chunk))) > 0;) {
-        answer.append(chunk, static_cast<size_t>(got));
-    }
-    close(fd);
-    return answer;
+    return read_all(fd);
 }
 
 [[nodiscard]] inline std::string http_get(uint16_t port, const std::string& path, const std::string& method = "GET") {

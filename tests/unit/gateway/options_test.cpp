@@ -243,7 +243,7 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--listen", "10.0.0.1:9106", "--tls-cert", "c", "--tls-key", "k"}, "--tls-client-ca: is missing"},
         {{"--tls-cert", "c", "--tls-client-ca", "a"}, "--tls-key: is missing"},
         {{"--tls-admin-names", "a,,b"}, "--tls-admin-names: \"a,,b\" holds an empty name"},
-        {{"--metrics-listen", "9105"}, "--metrics-listen: \"9105\" is neither HOST:PORT nor off"},
+        {{"--metrics-listen", "9105"}, "--metrics-listen: \"9105\" must be ADDRESS:PORT, with an IPv6 address in brackets, or off"},
         {{"--state-file", "here"}, "--state-file: \"here\""},
         {{"--vip-presence", "yes"}, "--vip-presence: \"yes\" is neither on nor off"},
         {{"--withdraw-empty"}, "--withdraw-empty: means nothing without --vip-presence on"},
