@@ -8,7 +8,7 @@ namespace penstock::conn {
 namespace {
 
 // How readily a full table gives a connection up.
-enum class Worth : uint8_t { Keep, Unheard, Brief, Finished, OneSided };
+enum class Worth : uint8_t { Keep, Brief, Finished, OneSided };
 
 // No datagram has come when it was two seconds old, or three, as last_seen may lag by one (kTouchAfterUnits): a question and its answer,
 // most often, and then it is over. Whoever asks in another's name gets one, too, at the price of one datagram. Two seconds are those after
@@ -30,9 +30,6 @@ Worth worth_of(const Entry& entry) noexcept {
         case TcpState::SynReceived:
         case TcpState::PickedUp:
             return Worth::OneSided;
-        case TcpState::Unheard:
-        case TcpState::FinUnheard:
-            return Worth::Unheard;
         case TcpState::TimeWait:
         case TcpState::Closed:
         case TcpState::Resetting:
@@ -51,9 +48,7 @@ Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept : rate_(rate), c
     set(TcpState::SynSent, timeouts.tcp_half_open_s);
     set(TcpState::SynReceived, timeouts.tcp_half_open_s);
     set(TcpState::PickedUp, timeouts.tcp_half_open_s);
-    set(TcpState::Unheard, timeouts.tcp_established_s);
     set(TcpState::Established, timeouts.tcp_established_s);
-    set(TcpState::FinUnheard, timeouts.tcp_closing_s);
     set(TcpState::FinForward, timeouts.tcp_closing_s);
     set(TcpState::FinReverse, timeouts.tcp_closing_s);
     set(TcpState::TimeWait, timeouts.tcp_closing_s);
@@ -87,7 +82,7 @@ Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget
         Victims victims;
         CoarseTime since;
     };
-    std::array<Oldest, 5> oldest_of;  // by Worth
+    std::array<Oldest, 4> oldest_of;  // by Worth
     const auto consider = [&](const Victims& candidate, Worth worth, CoarseTime opened, CoarseTime seen) {
         const CoarseTime since = worth == Worth::OneSided ? opened : seen;
         Oldest& oldest = oldest_of[static_cast<size_t>(worth)];
@@ -126,7 +121,7 @@ Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget
             consider(pair, worth, opened, seen);
         }
     }
-    for (const Worth worth : {Worth::OneSided, Worth::Finished, Worth::Brief, Worth::Unheard}) {
+    for (const Worth worth : {Worth::OneSided, Worth::Finished, Worth::Brief}) {
         if (const Victims& victims = oldest_of[static_cast<size_t>(worth)].victims; victims.count > 0) {
             return victims;
         }

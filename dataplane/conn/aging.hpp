@@ -58,7 +58,7 @@ class Limits {
     [[nodiscard]] static constexpr bool is_long_lived(Protocol protocol, uint8_t state) noexcept {
         switch (protocol) {
             case Protocol::Tcp:
-                return state == static_cast<uint8_t>(TcpState::Established) || state == static_cast<uint8_t>(TcpState::Unheard);
+                return state == static_cast<uint8_t>(TcpState::Established);
             case Protocol::Udp:
                 return state == static_cast<uint8_t>(DatagramState::TwoWay);
             case Protocol::Sctp:
@@ -139,12 +139,10 @@ class Aging {
 
     // For a full table: among the next `budget_units` units the half-open or one-way connection that opened first, or none. By opening
     // time, because retransmitted SYNs must not keep a flood alive. Where there is none, the connection that both sides have closed, or a
-    // RST has, and that was seen longest ago: two minutes of TIME-WAIT must not bound the rate of short connections, and who can write
-    // RSTs in a client's name, SYN, ACK and all, must not fill the table with what lives for them. Where there is none of these either,
-    // the one that was seen longest ago of those whose backend has not spoken since the handshake: an ACK is forged as easily, and such a
-    // connection lives for a day. Never another one. `family` is that of the connection that wants room, V6 for a mixed one: it needs a
-    // pair, and what lives in the pair goes together, no more readily than the best of it. The caller gives back what they hold and erases
-    // them.
+    // RST has, and that was seen longest ago: two minutes of TIME-WAIT must not bound the rate of short connections, and forged SYNs and
+    // RSTs must not fill the table. Where there is none of these either, the answered UDP flow that did not last and that was seen longest
+    // ago. Never another one. `family` is that of the connection that wants room, V6 for a mixed one: it needs a pair, and what lives in
+    // the pair goes together, no more readily than the best of it. The caller gives back what they hold and erases them.
     [[nodiscard]] Victims find_victims(const Table& table, IpFamily family, uint32_t budget_units) noexcept;
 
  private:

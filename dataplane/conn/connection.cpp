@@ -5,9 +5,9 @@
 namespace penstock::conn {
 
 std::string_view to_string(TcpState state) noexcept {
-    static constexpr std::array<std::string_view, kTcpStates> kNames{
-        "syn-sent",    "syn-received", "picked-up", "established-unheard", "established", "fin-forward-unheard", "fin-forward",
-        "fin-reverse", "time-wait",    "closed",    "resetting",           "rst-forward", "rst-reverse"};
+    static constexpr std::array<std::string_view, kTcpStates> kNames{"syn-sent",    "syn-received", "picked-up",  "established",
+                                                                     "fin-forward", "fin-reverse",  "time-wait",  "closed",
+                                                                     "resetting",   "rst-forward",  "rst-reverse"};
     return kNames[static_cast<size_t>(state)];
 }
 

@@ -29,11 +29,9 @@ enum class Direction : uint8_t { Forward = 0, Reverse = 1 };
 // Where a TCP connection stands as its packets passed the gateway. tcp_state.hpp holds the transitions.
 enum class TcpState : uint8_t {
     SynSent,      // the client's SYN has passed
-    SynReceived,  // the backend's SYN has passed too
-    PickedUp,     // of a connection that another gateway has opened; so far only the client has spoken here (pipeline/new_flow.cpp)
-    Unheard,      // the client has acknowledged it, or somebody in its name; the backend has sent and taken nothing since (docs/adr/0028)
-    Established,  // the backend has
-    FinUnheard,   // the client has sent its FIN; the backend has sent and taken nothing since its SYN was acknowledged
+    SynReceived,  // the backend's SYN has passed too; no ACK of the client's has shown that it receives the backend's segments
+    PickedUp,     // of a connection that another gateway has opened; only the client has sent here so far (pipeline/new_flow.cpp)
+    Established,  // the client has acknowledged what the backend has sent (docs/adr/0028)
     FinForward,   // the client has sent its FIN; the backend may go on sending
     FinReverse,   // the backend has sent its FIN
     TimeWait,     // both FINs have passed
@@ -42,7 +40,7 @@ enum class TcpState : uint8_t {
     RstForward,   // a RST of the client's has passed, or of somebody who writes in its name (docs/adr/0028)
     RstReverse,   // the same of the backend's
 };
-inline constexpr uint8_t kTcpStates = 13;
+inline constexpr uint8_t kTcpStates = 11;
 
 // UDP: whether the backend has ever answered.
 enum class DatagramState : uint8_t { OneWay, TwoWay };
@@ -82,8 +80,8 @@ struct Connection {
     // Index in SnatConfig.addresses as it was when the connection opened: for counters only. The port goes back under the address that
     // reverse.destination names, because a configuration may renumber the addresses meanwhile.
     uint8_t snat_index = 0;
-    // SCTP: the verification tag that packets of each Direction carry, which their receiver has chosen; 0 while it is not known. TCP: the
-    // sequence number that those of each Direction go on with behind the backend's SYN+ACK (pipeline/heard.hpp).
+    // SCTP: the verification tag that packets of each Direction carry, which their receiver has chosen; 0 while it is not known. TCP that
+    // is not established, and behind a RST: conn::SentNumbers (pipeline/handshake.hpp).
     std::array<uint32_t, 2> tags{};
 
     [[nodiscard]] constexpr bool is_tcp() const noexcept { return forward.protocol == Protocol::Tcp; }

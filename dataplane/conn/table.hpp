@@ -31,6 +31,7 @@
 #include "dataplane/base/match8.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/conn/connection.hpp"
+#include "dataplane/conn/sent_numbers.hpp"
 
 namespace penstock::conn {
 
@@ -124,7 +125,7 @@ static_assert(sizeof(V6Addresses) == kCacheLine);
 // First in the memory. A change to any layout of this file, or to what a state's number means, changes kVersion.
 struct alignas(kCacheLine) Header {
     static constexpr uint64_t kMagic = 0x6e6e6f636b736e70;  // "pnskconn"
-    static constexpr uint32_t kVersion = 4;
+    static constexpr uint32_t kVersion = 5;
     uint64_t magic;
     uint32_t version;
     uint32_t capacity;     // units
@@ -198,9 +199,18 @@ class Table {
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, TcpState state, CoarseTime now) noexcept;
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, DatagramState state, CoarseTime now) noexcept;
     PENSTOCK_ALWAYS_INLINE void set_state(ConnectionIndex index, SctpState state, CoarseTime now) noexcept;
-    // Of an association: the tag that packets of `direction` carry from now on. Of a TCP connection: the number that they go on with.
+    // Of an association: the tag that packets of `direction` carry from now on.
     void set_tag(ConnectionIndex index, Direction direction, uint32_t tag) noexcept {
         __atomic_store_n(&entries_[index.value].tags[static_cast<size_t>(direction)], tag, __ATOMIC_RELAXED);
+    }
+    // Of a TCP connection, in the same place.
+    [[nodiscard]] SentNumbers sent_numbers(ConnectionIndex index) const noexcept {
+        const auto& [span, first] = entries_[index.value].tags;
+        return {first, span};
+    }
+    void set_sent_numbers(ConnectionIndex index, SentNumbers sent) noexcept {
+        set_tag(index, Direction::Reverse, sent.first);
+        set_tag(index, Direction::Forward, sent.span);
     }
 
     // The hashes are hash(entry.forward) and hash(entry.reverse); each key is of one family. The entry is complete before either key can

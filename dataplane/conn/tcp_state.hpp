@@ -1,9 +1,10 @@
 // TCP as a middlebox sees it: transitions as a table [state][direction][flag class], after Linux's nf_conntrack_proto_tcp, reduced to what
 // decides a timeout.
 //
-// Sequence windows are not tracked, so a RST that passes may be one that its receiver will not take: forged, or of an earlier connection on
-// the tuple. A stack that has reset a connection sends nothing but RSTs on it. So a segment from the RST's own side shows that the
-// connection lives, and brings it back, count and idle limit; what the other side still had under way shows nothing (docs/adr/0028).
+// Sequence windows are not tracked, so a segment that passes may be one that its receiver will not accept: forged, or of an earlier
+// connection on the tuple. Two kinds are not taken at their word (docs/adr/0028): the client's ACK of a handshake, and a RST. In either
+// case the connection is established when the client acknowledges what the endpoint has sent (conn/sent_numbers.hpp). A sender that only
+// knows the tuple cannot, and a client that has reset the connection does not.
 #pragma once
 
 #include <array>
@@ -19,7 +20,8 @@ enum class TcpAction : uint8_t {
     Offer,    // the same for a segment with SYN, which offers a segment size (pipeline/offered_mss.hpp)
     End,      // the same, and with this packet the connection is no longer open (SCHED-003)
     Revive,   // the same, and with this packet it is open again
-    Hear,     // the same, but the state stays if the segment only repeats what the backend has said before (pipeline/heard.hpp)
+    Note,     // the same, and the numbers that the backend's segment occupies are kept (pipeline/handshake.hpp)
+    Verify,   // the same if the client's ACK number is allowed by those numbers, and then it is open; otherwise the state stays
     Reset,    // answer with RSTs to both sides instead of forwarding
     Reopen,   // a new connection on an old tuple: drop the old entry and treat the packet as the first of a new one
     Invalid,  // drop (InvalidTcpFlags): no stack sends these flags, or none sends them in this state
@@ -54,7 +56,7 @@ inline constexpr uint8_t kTcpFlagClasses = 6;
 }
 
 // Half-open or established: what schedulers that count open flows count. The table passes from such a state to the others by End alone, and
-// back by Revive alone.
+// back by Revive and Verify alone.
 [[nodiscard]] constexpr bool is_open(TcpState state) noexcept {
     return state < TcpState::TimeWait;
 }
@@ -79,8 +81,11 @@ consteval TcpStep end(TcpState next) {
 consteval TcpStep revive(TcpState next) {
     return {next, TcpAction::Revive};
 }
-consteval TcpStep hear(TcpState next) {
-    return {next, TcpAction::Hear};
+consteval TcpStep note(TcpState next) {
+    return {next, TcpAction::Note};
+}
+consteval TcpStep verify(TcpState next) {
+    return {next, TcpAction::Verify};
 }
 consteval TcpStep reset(TcpState state) {
     return {state, TcpAction::Reset};
@@ -106,9 +111,9 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_offers(std::array<std:
     return transitions;
 }
 using enum TcpState;
-// The client's ACK of the handshake may be forged by who sees none of the backend's packets, and one that the backend never sees (a wrong
-// checksum, a TTL that ends behind us) is not answered by a RST. So a connection is Established only when the backend has spoken after it,
-// and said more than its SYN+ACK; until then it lives as long, idle as it may be, but a full table may give it up (conn/aging.hpp).
+// The client's ACK of the handshake may be forged by a sender that sees none of the backend's segments, and one that the backend drops (a
+// wrong checksum, a TTL that ends behind the gateway) is not answered by a RST. So only an ACK number that the backend's SYN+ACK allows
+// establishes; any other leaves the connection half-open.
 //
 // A SYN in Established or half-closed, and behind a RST, is passed and changes nothing: a backend that has the connection answers with a
 // challenge ACK (RFC 5961, 4); where the client has really forgotten it, the client's RST clears it for the next SYN. One that has not
@@ -120,23 +125,20 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
     // with a RST, which ends that connection, and sends its SYN again (Linux since 2020 within two ticks). That SYN must leave by the same
     // SNAT port, which is clear now; a fresh one may be in TIME-WAIT too, and then the client waits for its retransmission timer.
     {{{to(SynSent),          invalid(SynSent),     invalid(SynSent),     invalid(SynSent),     to(SynSent),     invalid(SynSent)},
-      {to(SynReceived),      to(SynReceived),      to(SynSent),          invalid(SynSent),     end(Closed),     invalid(SynSent)}}},
-    // SynReceived. SYN+ACK from the client: simultaneous open (RFC 9293, 3.5). A RST may be forged here as later.
-    {{{to(SynReceived),      to(SynReceived),      to(Unheard),          to(FinUnheard),       end(RstForward), invalid(SynReceived)},
-      {to(SynReceived),      to(SynReceived),      to(SynReceived),      to(FinReverse),       end(RstReverse), invalid(SynReceived)}}},
-    // PickedUp. The backend that has the connection goes on with it, or with its SYN+ACK; another one refuses by a RST. Its first ACK may
-    // answer what somebody else has sent while it waited for the end of a handshake.
-    {{{to(PickedUp),         invalid(PickedUp),    to(PickedUp),         to(FinUnheard),       end(RstForward), invalid(PickedUp)},
-      {invalid(PickedUp),    to(SynReceived),      to(Unheard),          to(FinReverse),       end(RstReverse), invalid(PickedUp)}}},
-    // Unheard. SYN+ACK from the backend again: the client's ACK was lost behind us, or never was the client's.
-    {{{to(Unheard),          invalid(Unheard),     to(Unheard),          to(FinUnheard),       end(RstForward), invalid(Unheard)},
-      {invalid(Unheard),     to(Unheard),          hear(Established),    to(FinReverse),       end(RstReverse), invalid(Unheard)}}},
-    // Established. SYN+ACK from the backend still: it was overtaken.
-    {{{to(Established),      invalid(Established), to(Established),      to(FinForward),       end(RstForward), invalid(Established)},
+      {note(SynReceived),    note(SynReceived),    to(SynSent),          invalid(SynSent),     end(Closed),     invalid(SynSent)}}},
+    // SynReceived. SYN+ACK from the client: simultaneous open (RFC 9293, 3.5). ACK from the backend: data before the handshake is over (RFC
+    // 7413), or the answer to a second SYN. A RST may be forged here as later.
+    {{{to(SynReceived),      verify(Established),  verify(Established),  verify(FinForward),   end(RstForward), invalid(SynReceived)},
+      {note(SynReceived),    note(SynReceived),    note(SynReceived),    to(FinReverse),       end(RstReverse), invalid(SynReceived)}}},
+    // PickedUp. The backend that has the connection continues it, or its handshake; another one refuses by a RST. If the client's first ACK
+    // number is where the backend continues, the connection is Established at once (pipeline/handshake.cpp). After a RST, from either side,
+    // the next segment of the client's is picked up anew once this entry is gone.
+    {{{to(PickedUp),         invalid(PickedUp),    to(PickedUp),         to(PickedUp),         end(Closed),     invalid(PickedUp)},
+      {invalid(PickedUp),    note(SynReceived),    note(SynReceived),    to(FinReverse),       end(Closed),     invalid(PickedUp)}}},
+    // Established. SYN+ACK from the backend: it was overtaken, or the client's ACK was lost behind the gateway. From the client:
+    // simultaneous open, and the backend's SYN+ACK was lost.
+    {{{to(Established),      to(Established),      to(Established),      to(FinForward),       end(RstForward), invalid(Established)},
       {invalid(Established), to(Established),      to(Established),      to(FinReverse),       end(RstReverse), invalid(Established)}}},
-    // FinUnheard
-    {{{to(FinUnheard),       invalid(FinUnheard),  to(FinUnheard),       to(FinUnheard),       end(RstForward), invalid(FinUnheard)},
-      {invalid(FinUnheard),  to(FinUnheard),       hear(FinForward),     end(TimeWait),        end(RstReverse), invalid(FinUnheard)}}},
     // FinForward
     {{{to(FinForward),       invalid(FinForward),  to(FinForward),       to(FinForward),       end(RstForward), invalid(FinForward)},
       {invalid(FinForward),  to(FinForward),       to(FinForward),       end(TimeWait),        end(RstReverse), invalid(FinForward)}}},
@@ -154,14 +156,12 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
     // other side, where it ends what there is to end, or is not accepted.
     {{{reopen(Resetting),    invalid(Resetting),   reset(Resetting),     reset(Resetting),     to(Resetting),   invalid(Resetting)},
       {invalid(Resetting),   reset(Resetting),     reset(Resetting),     reset(Resetting),     to(Resetting),   invalid(Resetting)}}},
-    // RstForward. A RST of the backend's says that it has nothing either: it answers a SYN that it refuses, or data behind a true RST. Who
-    // writes a RST in the client's name writes an ACK as well, so the backend has to speak again, too.
-    {{{to(RstForward),       invalid(RstForward),  revive(Unheard),      revive(FinUnheard),   to(RstForward),  invalid(RstForward)},
-      {invalid(RstForward),  revive(SynReceived),  to(RstForward),       to(RstForward),       to(Closed),      invalid(RstForward)}}},
-    // RstReverse. The backend's second RST answers what the client still sends: now its SYN may go elsewhere. Its ACK may be of a handshake
-    // that was never finished, and so may the RST be, as the answer to an ACK that somebody guessed.
-    {{{to(RstReverse),       invalid(RstReverse),  to(RstReverse),       to(RstReverse),       to(Closed),      invalid(RstReverse)},
-      {invalid(RstReverse),  revive(SynReceived),  revive(Unheard),      revive(FinReverse),   to(Closed),      invalid(RstReverse)}}},
+    // RstForward. A RST of the backend's says that it has nothing either: it answers a SYN that it refuses, or data behind a true RST.
+    {{{to(RstForward),       invalid(RstForward),  verify(Established),  verify(FinForward),   to(RstForward),  invalid(RstForward)},
+      {invalid(RstForward),  revive(SynReceived),  note(RstForward),     to(RstForward),       to(Closed),      invalid(RstForward)}}},
+    // RstReverse. The backend's second RST answers what the client still sends: now its SYN may go elsewhere.
+    {{{to(RstReverse),       invalid(RstReverse),  verify(Established),  verify(FinForward),   to(Closed),      invalid(RstReverse)},
+      {invalid(RstReverse),  revive(SynReceived),  note(RstReverse),     revive(FinReverse),   to(Closed),      invalid(RstReverse)}}},
     // clang-format on
 }});
 }  // namespace detail
@@ -171,14 +171,15 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
 }
 
 namespace detail {
-// Whoever subtracts at End and at the removal of what is still open, and adds at Revive, subtracts as often as was added.
+// Subtracting at End and at the removal of what is still open, and adding where Revive or Verify opens, subtracts as often as was added.
 consteval bool counts_balance() {
     for (size_t state = 0; state < kTcpStates; ++state) {
         const bool was_open = is_open(static_cast<TcpState>(state));
         for (const Row& row : kTransitions[state]) {
             for (const TcpStep& cell : row) {
                 const bool ends = was_open && !is_open(cell.next), begins = !was_open && is_open(cell.next);
-                if (ends != (cell.action == TcpAction::End) || begins != (cell.action == TcpAction::Revive)) {
+                const bool may_begin = cell.action == TcpAction::Revive || cell.action == TcpAction::Verify;
+                if (ends != (cell.action == TcpAction::End) || (begins && !may_begin) || (cell.action == TcpAction::Revive && !begins)) {
                     return false;
                 }
             }

@@ -44,9 +44,7 @@ Ending ending_of(const conn::Entry& entry) noexcept {
         // Closed too: the RST that closed it may have been forged.
         case TcpState::SynReceived:
         case TcpState::PickedUp:
-        case TcpState::Unheard:
         case TcpState::Established:
-        case TcpState::FinUnheard:
         case TcpState::FinForward:
         case TcpState::FinReverse:
         case TcpState::Closed:

@@ -14,6 +14,7 @@
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/admit.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
+#include "dataplane/pipeline/handshake.hpp"
 #include "dataplane/pipeline/offered_mss.hpp"
 #include "dataplane/pipeline/own_errors.hpp"
 #include "dataplane/pipeline/track.hpp"
@@ -65,7 +66,7 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     ctx.count()[Counter::Rejected].add(1);
 }
 
-// Inserts a complete entry; a full table gives up a half-open, finished, brief or unheard connection for it.
+// Inserts a complete entry; a full table gives up a half-open, finished or brief connection for it.
 PENSTOCK_ALWAYS_INLINE conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry, uint64_t forward_hash,
                                              uint64_t reverse_hash) noexcept {
     conn::Inserted inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);
@@ -295,7 +296,8 @@ PENSTOCK_NOINLINE void pick_up(WorkerContext& ctx, Burst& burst, uint32_t i, con
                                      .l4_delta = deltas.l4,
                                      .ip_delta = deltas.ip,
                                      .state = static_cast<uint8_t>(conn::TcpState::PickedUp),
-                                     .source_kept = true};
+                                     .source_kept = true,
+                                     .tags = tags_of_picked_up(burst, i)};
         inserted = insert(ctx, entry, burst.hash[i], ctx.connections.hash(reverse));
     }
     const bool is_open = inserted.status == conn::InsertStatus::Inserted;

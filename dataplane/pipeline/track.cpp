@@ -1,7 +1,7 @@
 #include "dataplane/pipeline/track.hpp"
 
 #include "dataplane/pipeline/flow_orders.hpp"
-#include "dataplane/pipeline/heard.hpp"
+#include "dataplane/pipeline/handshake.hpp"
 #include "dataplane/pipeline/offered_mss.hpp"
 
 namespace penstock::pipeline {
@@ -28,22 +28,22 @@ Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i, conn::TcpSte
     count_passed(ctx, burst, i, connection);
     if (burst.parsed[i].tcp_flags.has(packet::TcpFlags::kSyn)) {
         lower_offered_mss(ctx, burst, i);
-        note_answer(ctx, burst, i);
         // An endpoint that is there would answer, which brings the connection back. One that is gone must not keep the client.
         if (step.action == TcpAction::Offer && conn::is_behind_rst(step.next)) {
             return Tracked::GoesOn;
         }
     }
-    if (step.action == TcpAction::Hear && repeats_answer(ctx, burst, i)) {
-        return Tracked::GoesOn;
+    const conn::TcpState before = connection.tcp_state(), after = state_after(ctx, burst, i, step);
+    if (step.action == TcpAction::Verify && after == before) {
+        return Tracked::GoesOn;  // it shows nothing, so it does not restart the idle time either
     }
     auto& open = ctx.counters.backends[connection.backend.value].open;
     if (step.action == TcpAction::End) {
         open.subtract(1);
-    } else if (step.action == TcpAction::Revive) {
+    } else if (!conn::is_open(before) && conn::is_open(after)) {
         open.add(1);
     }
-    ctx.connections.set_state(found.index, step.next, ctx.now_coarse);
+    ctx.connections.set_state(found.index, after, ctx.now_coarse);
     ctx.connections.touch(found.index, ctx.now_coarse);
     return Tracked::GoesOn;
 }

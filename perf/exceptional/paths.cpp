@@ -97,11 +97,15 @@ class Maker {
         };
         add_sent(common, "sctp_data", data(Road::kEndpointTag), Counter::ConnectionHits);
         add_dropped(common, "sctp_wrong_tag", data(Road::kEndpointTag + 1), DropReason::SctpWrongTag);
-        add(std::make_shared<Road>(ends_),
-            {.name = "rst_and_back",
-             .steps = {{.port = kUp, .frames = segments("R"), .state = static_cast<uint8_t>(conn::TcpState::RstForward)},
-                       {.port = kUp, .frames = segments("A"), .state = static_cast<uint8_t>(conn::TcpState::Unheard)}},
-             .counts = {{Counter::ConnectionHits, 2 * kBurst}}});
+        const auto rst = std::make_shared<Road>(ends_);
+        const Frames from_endpoints = burst_of([&](uint32_t n) {
+            return ends_.from_backend(Road::kHost).tcp(Road::kTcpEndpointPort, rst->tcp_port_at_endpoint(n), "A").build();
+        });
+        add(rst, {.name = "rst_and_back",
+                  .steps = {{.port = kUp, .frames = segments("R"), .state = static_cast<uint8_t>(conn::TcpState::RstForward)},
+                            {.port = kCluster, .frames = from_endpoints, .state = static_cast<uint8_t>(conn::TcpState::RstForward)},
+                            {.port = kUp, .frames = segments("A"), .state = static_cast<uint8_t>(conn::TcpState::Established)}},
+                  .counts = {{Counter::ConnectionHits, 3 * kBurst}}});
         // From the endpoint's port, towards a client that has no flow.
         add_dropped(common, "stray_reply", burst_of([&](uint32_t n) {
                         return ends_.from_backend_to_client(Road::kHost).udp(Road::kKeptEndpointPort, port_of(n)).payload("late").build();

@@ -63,6 +63,7 @@ void Road::open_flows() {
         const auto client = [&] { return ends_.from_client(); };
         const auto endpoint = [&] { return ends_.from_backend(kHost); };
         const L4Port tcp = source_port_of(sent(client().tcp(port, kTcpPort, "S").build(), test::kUp));
+        tcp_ports_at_endpoint_.push_back(tcp);
         sent(endpoint().tcp(kTcpEndpointPort, tcp, "SA").build(), test::kCluster);
         sent(client().tcp(port, kTcpPort, "A").build(), test::kUp);
 

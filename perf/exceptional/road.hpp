@@ -67,6 +67,8 @@ class Road {
     // The n-th flow's datagram as the endpoint gets it, and the endpoint's as the client does.
     [[nodiscard]] const FrameBytes& to_endpoint(uint32_t n) const { return to_endpoint_[n]; }
     [[nodiscard]] const FrameBytes& to_client(uint32_t n) const { return to_client_[n]; }
+    // The n-th flow's port of TCP as the endpoint sees it.
+    [[nodiscard]] L4Port tcp_port_at_endpoint(uint32_t n) const { return tcp_ports_at_endpoint_[n]; }
     // The n-th flow's datagram to a Service that has endpoints of the other family alone, as one of them gets it.
     [[nodiscard]] const FrameBytes& to_other_endpoint(uint32_t n) const { return to_other_endpoint_[n]; }
 
@@ -112,6 +114,7 @@ class Road {
     test::Ends ends_;
     test::VirtualGateway gateway_;
     std::vector<FrameBytes> to_endpoint_, to_client_, to_other_endpoint_;
+    std::vector<L4Port> tcp_ports_at_endpoint_;
     pipeline::Burst burst_, released_;
     std::vector<uint8_t> buffers_ = std::vector<uint8_t>(size_t{kStepsApart} * limits::kBurstMax * kBufferBytes);
     std::vector<uint16_t> lengths_ = std::vector<uint16_t>(size_t{kStepsApart} * limits::kBurstMax);

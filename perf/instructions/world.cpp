@@ -76,6 +76,7 @@ Frame make_frame(const packet::FlowKey& key, NicPortId port, packet::TcpFlags fl
         packet::TcpHeader tcp;
         tcp.source_port = source;
         tcp.destination_port = destination;
+        tcp.seq = Be32::from_host(flags.has(packet::TcpFlags::kSyn) ? 0xffff'ffff : 0);  // behind it comes 0, which is acknowledged
         tcp.flags = flags.bits;
         tcp.checksum = checksum;
         store(at, tcp);
@@ -208,9 +209,8 @@ packet::FlowKey World::open(const packet::FlowKey& forward) {
     const Frame answer = make_frame(reverse, test::kCluster, kSynAck);
     send({&answer, 1});
     if (is_tcp) {
-        const Frame last = make_frame(forward, test::kUp, kAck), heard = make_frame(reverse, test::kCluster, kAck);
+        const Frame last = make_frame(forward, test::kUp, kAck);
         send({&last, 1});
-        send({&heard, 1});
     }
     return reverse;
 }

@@ -89,7 +89,9 @@ uint16_t make_frame(uint8_t* frame, const packet::FlowKey& key, uint8_t tcp_flag
     put16(l4, key.source_port);
     put16(l4 + 2, key.destination_port);
     if (key.protocol == Protocol::Tcp) {
-        put16(l4 + 4, key.source_port);  // some sequence number
+        // A SYN has the number before 0, which is what all segments acknowledge. Otherwise any number.
+        put16(l4 + 4, (tcp_flags & kSyn) != 0 ? 0xffff : key.source_port);
+        put16(l4 + 6, (tcp_flags & kSyn) != 0 ? 0xffff : 0);
         l4[12] = 0x50;
         l4[13] = tcp_flags;
         put16(l4 + 14, 0x1000);

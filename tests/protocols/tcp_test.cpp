@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/wire.hpp"
 
@@ -100,8 +101,8 @@ INSTANTIATE_TEST_SUITE_P(All, Tcp,
                          testing::Combine(testing::Values(1, 2, kManyWorkers), testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
 
-// A stack that has reset a connection sends nothing but RSTs on it, so the side that the RST names shows that it was not its own. The other
-// side's segments show nothing: they were under way.
+// A client that has reset a connection acknowledges nothing, and an endpoint that has sends nothing: if the client acknowledges what the
+// endpoint has sent behind a RST, neither has.
 TEST_P(Tcp, AConnectionThatLivesComesBackBehindAForgedRst_NAT006) {
     establish();
     for (const char* rst : {"R", "RA"}) {
@@ -112,11 +113,20 @@ TEST_P(Tcp, AConnectionThatLivesComesBackBehindAForgedRst_NAT006) {
         client_says("PA");
         EXPECT_EQ(open(), 1);
 
+        client_says(rst);
+        client_says("A");
+        EXPECT_EQ(open(), 0) << "anybody can send this, too";
+        endpoint_says("PA");
+        client_says("A");
+        EXPECT_EQ(open(), 1);
+
         endpoint_says(rst);
         EXPECT_EQ(open(), 0);
         client_says("A");
         EXPECT_EQ(open(), 0);
         endpoint_says("PA");
+        EXPECT_EQ(open(), 0);
+        client_says("A");
         EXPECT_EQ(open(), 1);
     }
     wait_s(3'600);
@@ -135,6 +145,8 @@ TEST_P(Tcp, AForgedRstAloneDoesNotEndASilentConnectionForTwoMinutes_NAT006_NAT00
     establish();
     client_says("R");
     wait_s(119);
+    client_says("PA");
+    endpoint_says("A");
     client_says("PA");
     EXPECT_EQ(open(), 1);
     endpoint_says("R");
@@ -199,60 +211,135 @@ TEST_P(Tcp, AForgedRstDoesNotEndAHandshake_NAT006) {
     EXPECT_EQ(gateway.count(Counter::NewConnections), 8u);
 }
 
-// A stack that waits for the handshake's ACK answers a SYN that is out of its window by an ACK (RFC 9293, 3.10.7.4), so that it speaks need
-// not show that anybody is connected.
-TEST_P(Tcp, AnEndpointIsHeardWhenItSaysMoreThanItsSynAck_NAT006) {
-    constexpr uint32_t kClients = 0xffff'fffe, kEndpoints = 0x7000'0000;
-    const auto handshake = [&] {
-        begin();
-        passes_to_client(endpoint("SA").seq(kEndpoints).ack(kClients + 1), at_client("SA").seq(kEndpoints).ack(kClients + 1));
-        client_says("A");
-        EXPECT_EQ(state(), conn::TcpState::Unheard);
+// A sender that does not see the endpoint's SYN+ACK can only guess its number. Nothing that it sends in the client's name makes a
+// connection that lives longer than a half-open one, and the client's own ACK establishes it at once.
+TEST_P(Tcp, OnlyAnAckOfTheSynAckEstablishes_NAT006_NAT008) {
+    using enum conn::TcpState;
+    constexpr uint32_t kClients = 0xffff'fffe, kEndpoints = 0x7000'0000, kCookie = 0x1234'5678;
+    constexpr uint32_t kNext = kEndpoints + 1, kForged = kEndpoints + 3'000;
+    enum class From : uint8_t { Client, Endpoint };
+    using enum From;
+    struct Sent {
+        From from;
+        const char* flags;
+        uint32_t seq, ack;
+        conn::TcpState after;
+        std::string payload = "";
+        bool has_wrong_checksum = false;
     };
-    const auto endpoint_sends = [&](const char* flags, uint32_t seq, uint32_t ack, const std::string& payload = "") {
-        passes_to_client(endpoint(flags).seq(seq).ack(ack).payload(payload), at_client(flags).seq(seq).ack(ack).payload(payload));
-    };
-    const auto end = [&] {
-        endpoint_says("R");
-        client_says("R");
-        wait_s(15);
-        ASSERT_EQ(gateway.connections(), 0u);
-    };
+    const Sent syn_ack{Endpoint, "SA", kEndpoints, kClients + 1, SynReceived};
+    const Sent other_syn_ack{Endpoint, "SA", kCookie, kClients + 1, SynReceived};
+    const auto ack = [](uint32_t number, conn::TcpState after) { return Sent{Client, "A", kClients + 1, number, after}; };
     const struct {
         const char* name;
-        const char* flags;
-        uint32_t sent, taken;
-        const char* payload;
-        conn::TcpState after;
+        std::vector<Sent> packets;
     } cases[] = {
-        {"nothing", "A", 1, 1, "", conn::TcpState::Unheard},
-        {"a banner", "PA", 1, 1, "220 ready", conn::TcpState::Established},
-        {"it has taken a request", "A", 1, 101, "", conn::TcpState::Established},
-        {"and answers", "PA", 1, 101, "200 OK", conn::TcpState::Established},
-        {"it asks whether the client is still there (RFC 9293, 3.8.4)", "A", 0, 1, "", conn::TcpState::Established},
-        {"the end", "FA", 1, 1, "", conn::TcpState::FinReverse},
+        {"an ACK", {syn_ack, ack(kNext, Established)}},
+        {"with data", {syn_ack, {Client, "PA", kClients + 1, kNext, Established, "GET /"}}},
+        {"with a FIN", {syn_ack, {Client, "FPA", kClients + 1, kNext, FinForward, "GET /"}}},
+        {"data, as the ACK was lost before the gateway", {syn_ack, {Client, "PA", kClients + 1, kNext, Established, "GET /"}}},
+        {"a forged ACK", {syn_ack, ack(kForged, SynReceived)}},
+        {"ahead by one, behind by one, none", {syn_ack, ack(kNext + 1, SynReceived), ack(kNext - 1, SynReceived), ack(0, SynReceived)}},
+        {"a forged ACK that the endpoint drops", {syn_ack, {Client, "A", kClients + 1, kForged, SynReceived, "", true}}},
+        {"a forged FIN", {syn_ack, {Client, "FA", kClients + 1, kForged, SynReceived}}},
+        {"forged data, and another SYN, which the endpoint challenges",
+         {syn_ack,
+          {Client, "PA", kClients + 1, kForged, SynReceived, "GET /"},
+          {Client, "S", kForged, 0, SynReceived},
+          {Endpoint, "A", kNext, kClients + 1, SynReceived},
+          ack(kForged, SynReceived)}},
+        {"a forged ACK, then the client's", {syn_ack, ack(kForged, SynReceived), ack(kNext, Established)}},
+        {"a forged ACK, the endpoint's RST, the client's ACK",
+         {syn_ack, ack(kForged, SynReceived), {Endpoint, "R", kForged, 0, RstReverse}, ack(kNext, Established)}},
+        {"a RST and an ACK in the client's name",
+         {syn_ack,
+          {Client, "R", kClients + 1, 0, RstForward},
+          ack(kForged, RstForward),
+          {Client, "FA", kClients + 1, kForged, RstForward}}},
+        {"and then the client's own", {syn_ack, {Client, "R", kForged, 0, RstForward}, ack(kNext, Established)}},
+        {"the SYN+ACK again", {syn_ack, syn_ack, ack(kNext, Established), {Endpoint, "SA", kEndpoints, kClients + 1, Established}}},
+        {"the client's ACK was lost behind the gateway",
+         {syn_ack, ack(kNext, Established), {Endpoint, "SA", kEndpoints, kClients + 1, Established}, ack(kNext, Established)}},
+        {"SYN cookies: the first number", {syn_ack, other_syn_ack, ack(kNext, Established)}},
+        {"SYN cookies: the second one", {syn_ack, other_syn_ack, ack(kCookie + 1, Established)}},
+        {"SYN cookies, one of them late", {other_syn_ack, syn_ack, other_syn_ack, ack(kNext, Established)}},
+        {"SYN cookies and a forged ACK", {syn_ack, other_syn_ack, ack(kForged, SynReceived)}},
+        {"fast open: an answer within the SYN+ACK, of which the client has received the SYN",
+         {{Endpoint, "SA", kEndpoints, kClients + 5, SynReceived, "220 ready"}, ack(kNext, Established)}},
+        {"fast open: all of it", {{Endpoint, "SA", kEndpoints, kClients + 5, SynReceived, "220 ready"}, ack(kNext + 9, Established)}},
+        {"fast open: more than all of it",
+         {{Endpoint, "SA", kEndpoints, kClients + 5, SynReceived, "220 ready"}, ack(kNext + 10, SynReceived)}},
+        {"fast open: an answer behind the SYN+ACK, the first ACK was lost",
+         {syn_ack, {Endpoint, "PA", kNext, kClients + 5, SynReceived, "220 ready"}, ack(kNext + 9, Established)}},
+        {"simultaneous open",
+         {{Endpoint, "S", kEndpoints, 0, SynReceived},
+          {Client, "SA", kClients, kNext, Established},
+          {Endpoint, "SA", kEndpoints, kClients + 1, Established},
+          {Client, "SA", kClients, kNext, Established}}},
+        {"simultaneous open in the client's name",
+         {{Endpoint, "S", kEndpoints, 0, SynReceived}, {Client, "SA", kClients, kForged, SynReceived}}},
     };
     for (const auto& c : cases) {
-        handshake();
-        client_says("S");
-        endpoint_sends("A", kEndpoints + 1, kClients + 1);
-        EXPECT_EQ(state(), conn::TcpState::Unheard) << "it answers the second SYN";
-        endpoint_sends(c.flags, kEndpoints + c.sent, kClients + c.taken, c.payload);
-        EXPECT_EQ(state(), c.after) << c.name;
-        end();
+        SCOPED_TRACE(c.name);
+        begin();
+        for (const Sent& sent : c.packets) {
+            const auto numbered = [&](PacketBuilder packet) {
+                packet.seq(sent.seq).ack(sent.ack).payload(sent.payload);
+                return sent.has_wrong_checksum ? packet.l4_checksum(0x1234) : packet;
+            };
+            if (sent.has_wrong_checksum) {
+                EXPECT_EQ(send(numbered(client(sent.flags)).build(), kUp).verdict, Verdict::Transmit) << "its receiver drops it";
+            } else if (sent.from == Client) {
+                passes_to_endpoint(numbered(client(sent.flags)), numbered(at_endpoint(sent.flags)));
+            } else {
+                passes_to_client(numbered(endpoint(sent.flags)), numbered(at_client(sent.flags)));
+            }
+            EXPECT_EQ(conn::to_string(state()), conn::to_string(sent.after)) << sent.flags << ' ' << sent.seq << ' ' << sent.ack;
+            EXPECT_EQ(open(), conn::is_open(sent.after) ? 1 : 0);
+        }
+        const conn::TcpState last = c.packets.back().after;
+        wait_s(59);
+        EXPECT_EQ(gateway.connections(), 1u);
+        wait_s(5);
+        EXPECT_EQ(gateway.connections(), last == SynReceived ? 0u : 1u);
+        wait_s(120);
+        EXPECT_EQ(gateway.connections(), last == Established ? 1u : 0u);
+        wait_s(86'400);
+        EXPECT_EQ(gateway.connections(), 0u);
+        EXPECT_EQ(open(), 0);
     }
-    // An ACK that somebody guessed is answered by a RST, another SYN by an ACK.
-    handshake();
-    endpoint_says("R");
-    endpoint_sends("A", kEndpoints + 1, kClients + 1);
-    EXPECT_EQ(state(), conn::TcpState::Unheard);
-    endpoint_sends("A", kEndpoints + 1, kClients + 1);
-    EXPECT_EQ(state(), conn::TcpState::Unheard);
-    client_says("FA");
-    endpoint_sends("A", kEndpoints + 1, kClients + 1);
-    EXPECT_EQ(state(), conn::TcpState::FinUnheard);
-    endpoint_sends("A", kEndpoints + 1, kClients + 2);
-    EXPECT_EQ(state(), conn::TcpState::FinForward);
+}
+
+// Forged segments do not keep a half-open connection, whose idle time ends as if they had not come.
+TEST_P(Tcp, ForgedAcksDoNotKeepAHalfOpenConnection_NAT008) {
+    begin();
+    endpoint_says("SA");
+    for (int waited_s = 0; waited_s < 63; waited_s += 21) {
+        wait_s(21);
+        if (gateway.connections() > 0) {
+            passes_to_endpoint(client("A").ack(77), at_endpoint("A").ack(77));
+        }
+    }
+    EXPECT_EQ(gateway.connections(), 0u);
+}
+
+// An attacker who knows the tuple of a connection that has really been reset cannot bring it back.
+TEST_P(Tcp, AForgedAckDoesNotReviveAConnectionThatWasReset_NAT006) {
+    establish();
+    endpoint_says("A");
+    client_says("R");
+    // What the endpoint had under way, and its answers to forged SYNs.
+    passes_to_client(endpoint("PA").seq(5'000).payload("data"), at_client("PA").seq(5'000).payload("data"));
+    client_says("S");
+    passes_to_client(endpoint("A").seq(5'004), at_client("A").seq(5'004));
+    for (const uint32_t guess : {0U, 1U, 4'999U, 5'005U, 0x8000'0000U}) {
+        passes_to_endpoint(client("A").ack(guess), at_endpoint("A").ack(guess));
+        passes_to_endpoint(client("FA").ack(guess), at_endpoint("FA").ack(guess));
+        EXPECT_EQ(open(), 0) << guess;
+        EXPECT_EQ(state(), conn::TcpState::RstForward) << guess;
+    }
+    passes_to_endpoint(client("A").ack(5'004), at_endpoint("A").ack(5'004));
+    EXPECT_EQ(open(), 1) << "or this test shows nothing";
 }
 
 // Who scans ports resets what answers. Nothing follows, and it goes.
@@ -349,7 +436,6 @@ TEST_P(Tcp, WhatNoStackSendsInAStateIsDropped_NAT006) {
     dropped(endpoint("FA"), kCluster, DropReason::InvalidTcpFlags);
     endpoint_says("SA");
     client_says("A");
-    dropped(client("SA"), kUp, DropReason::InvalidTcpFlags);
     dropped(endpoint("S"), kCluster, DropReason::InvalidTcpFlags);
     for (const char* flags : {"", "F", "SF", "SR", "RF", "SFRPAU", "FPU", "P"}) {
         dropped(client(flags), kUp, DropReason::InvalidTcpFlags);
@@ -577,26 +663,53 @@ TEST_P(Tcp, OnlyASegmentInTheMiddleIsPickedUp_REJ005) {
     }
 }
 
-// A host that sees nothing of a handshake can have its connection picked up before it is over, and make the endpoint say one thing again
-// and again: the ACK by which that answers what is out of its window. So it is established when the endpoint has said two things.
-TEST_P(Tcp, APickedUpConnectionIsEstablishedWhenItsEndpointGoesOn_REJ005) {
+// A sender that sees nothing of a handshake can have its connection picked up before it is over, and make the endpoint send an ACK. So it
+// is established when the ACK numbers agree: the client's first one is where the endpoint continues, or a later one is what the endpoint
+// has sent meanwhile.
+TEST_P(Tcp, APickedUpConnectionIsEstablishedWhenItsNumbersAgree_REJ005) {
     if (translated) {
         return;  // nothing is picked up
     }
     web.scheduler = lb::SchedulerKind::Maglev;
     gateway.set_packets({.picks_up_midstream = true});
     gateway.publish({web});
-    send(client("A").build(), kUp);
-    const auto says = [&](uint32_t seq, uint32_t ack) {
-        return send(ends.from_backend_to_client(11).tcp(9376, 40'000, "A").seq(seq).ack(ack).build(), kCluster).egress;
+    const auto client_sends = [&](const char* flags, uint32_t ack) { return send(client(flags).seq(77).ack(ack).build(), kUp).egress; };
+    const auto endpoint_sends = [&](uint32_t seq, const std::string& payload = "") {
+        return send(ends.from_backend_to_client(11).tcp(9376, 40'000, "A").seq(seq).ack(77).payload(payload).build(), kCluster).egress;
     };
-    for (int challenge = 0; challenge < 3; ++challenge) {
-        EXPECT_EQ(says(1'000, 77), kUp);
-        EXPECT_EQ(state(), conn::TcpState::Unheard) << "challenge " << challenge;
-        EXPECT_EQ(send(client("S").build(), kUp).egress, kCluster);
-    }
-    EXPECT_EQ(says(1'000, 78), kUp);
+    const auto end = [&] {
+        send(ends.from_backend_to_client(11).tcp(9376, 40'000, "R").build(), kCluster);
+        send(client("R").build(), kUp);
+        wait_s(15);
+        ASSERT_EQ(gateway.connections(), 0u);
+    };
+    // Nothing is under way.
+    EXPECT_EQ(client_sends("PA", 1'000), kCluster);
+    EXPECT_EQ(state(), conn::TcpState::PickedUp);
+    EXPECT_EQ(endpoint_sends(1'000), kUp);
     EXPECT_EQ(state(), conn::TcpState::Established);
+    EXPECT_EQ(open(), 1);
+    end();
+    // In the middle of a transfer.
+    EXPECT_EQ(client_sends("A", 1'000), kCluster);
+    EXPECT_EQ(endpoint_sends(9'000, "more"), kUp);
+    EXPECT_EQ(state(), conn::TcpState::SynReceived);
+    EXPECT_EQ(client_sends("A", 2'000), kCluster);
+    EXPECT_EQ(state(), conn::TcpState::SynReceived);
+    EXPECT_EQ(client_sends("A", 9'004), kCluster);
+    EXPECT_EQ(state(), conn::TcpState::Established);
+    end();
+    // In somebody's name.
+    EXPECT_EQ(client_sends("A", 1'000), kCluster);
+    for (int challenge = 0; challenge < 3; ++challenge) {
+        EXPECT_EQ(send(client("S").build(), kUp).egress, kCluster);
+        EXPECT_EQ(endpoint_sends(5'000), kUp);
+        EXPECT_EQ(client_sends("A", 1'000), kCluster);
+        EXPECT_EQ(state(), conn::TcpState::SynReceived) << "challenge " << challenge;
+    }
+    wait_s(62);
+    EXPECT_EQ(gateway.connections(), 0u);
+    EXPECT_EQ(open(), 0);
 }
 
 // AFF-006: a client that has an endpoint here keeps it; another one gets what the hash of its address says, and keeps that.

@@ -240,6 +240,8 @@ PacketBuilder& PacketBuilder::tcp(uint16_t source_port, uint16_t destination_por
     source_port_ = source_port;
     destination_port_ = destination_port;
     tcp_flags_ = flags;
+    // Behind a SYN comes 0, and all acknowledge that: segments without numbers of their own agree.
+    seq_ = flags.find('S') == std::string_view::npos ? 0 : 0xffff'ffff;
     return *this;
 }
 PacketBuilder& PacketBuilder::seq(uint32_t value) {

@@ -81,9 +81,7 @@ TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
         {"SYN sent", Protocol::Tcp, tcp(TcpState::SynSent), 60},
         {"SYN received", Protocol::Tcp, tcp(TcpState::SynReceived), 60},
         {"picked up", Protocol::Tcp, tcp(TcpState::PickedUp), 60},
-        {"established, backend unheard", Protocol::Tcp, tcp(TcpState::Unheard), 86'400},
         {"established", Protocol::Tcp, tcp(TcpState::Established), 86'400},
-        {"client's FIN, backend unheard", Protocol::Tcp, tcp(TcpState::FinUnheard), 120},
         {"client's FIN", Protocol::Tcp, tcp(TcpState::FinForward), 120},
         {"backend's FIN", Protocol::Tcp, tcp(TcpState::FinReverse), 120},
         {"both FINs", Protocol::Tcp, tcp(TcpState::TimeWait), 120},
@@ -151,9 +149,7 @@ TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
         {"SYN sent", Protocol::Tcp, tcp(TcpState::SynSent), false, 60},
         {"SYN received", Protocol::Tcp, tcp(TcpState::SynReceived), false, 60},
         {"picked up", Protocol::Tcp, tcp(TcpState::PickedUp), false, 60},
-        {"established, backend unheard", Protocol::Tcp, tcp(TcpState::Unheard), true, 86'400},
         {"established", Protocol::Tcp, tcp(TcpState::Established), true, 86'400},
-        {"client's FIN, backend unheard", Protocol::Tcp, tcp(TcpState::FinUnheard), false, 120},
         {"client's FIN", Protocol::Tcp, tcp(TcpState::FinForward), false, 120},
         {"backend's FIN", Protocol::Tcp, tcp(TcpState::FinReverse), false, 120},
         {"both FINs", Protocol::Tcp, tcp(TcpState::TimeWait), false, 120},
@@ -227,11 +223,10 @@ TEST_F(AgingTest, EstablishedConnectionsAreNeverVictims) {
 }
 
 // A question of UDP can be asked in anybody's name, and is answered all the same. So one that has had no more than its first two seconds
-// must make room, and before connections that may have been opened in advance.
+// must make room.
 TEST_F(AgingTest, AnAnsweredQuestionIsAVictimUnlessItLasts_NAT008) {
     const auto answered = static_cast<uint8_t>(DatagramState::TwoWay);
     open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
-    open(2, Protocol::Tcp, static_cast<uint8_t>(TcpState::Unheard), at_second(1));
     const ConnectionIndex first = open(3, Protocol::Udp, answered, at_second(10));
     const ConnectionIndex second = open(4, Protocol::Udp, answered, at_second(20));
     EXPECT_EQ(only_victim(64), first);
@@ -262,26 +257,6 @@ TEST_F(AgingTest, AfterARstAConnectionIsAVictimLikeAFinishedOne) {
         table.touch(reset, kClock.at(at_second(40)));
         EXPECT_NE(only_victim(64), reset) << "it may be alive";
         table.erase(reset);
-    }
-}
-
-// SYN and ACK can be written by who never sees an answer; what he leaves behind lives for a day, so it must make room. After the others:
-// an idle connection that was opened in advance looks like it.
-TEST_F(AgingTest, WhereNothingElseIsLeftTheVictimIsOneWhoseBackendHasNotSpoken) {
-    for (const TcpState state : {TcpState::Unheard, TcpState::FinUnheard}) {
-        const ConnectionIndex spoken = open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
-        const ConnectionIndex unheard = open(2, Protocol::Tcp, static_cast<uint8_t>(state), at_second(2));
-        const ConnectionIndex younger = open(3, Protocol::Tcp, static_cast<uint8_t>(state), at_second(3));
-        EXPECT_EQ(only_victim(64), unheard);
-        table.touch(unheard, kClock.at(at_second(40)));
-        EXPECT_EQ(only_victim(64), younger) << "the one that was seen longest ago";
-        const ConnectionIndex finished = open(4, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(50));
-        EXPECT_EQ(only_victim(64), finished);
-        const ConnectionIndex half_open = open(5, Protocol::Tcp, static_cast<uint8_t>(TcpState::SynReceived), at_second(60));
-        EXPECT_EQ(only_victim(64), half_open);
-        for (const ConnectionIndex index : {spoken, unheard, younger, finished, half_open}) {
-            table.erase(index);
-        }
     }
 }
 
