@@ -7,7 +7,7 @@ namespace penstock::gateway {
 metrics::Reading read_metrics(const Running& running) {
     metrics::Reading out;
     out.version = kVersion;
-    out.control_connected = running.stream.control_connected();
+    out.control_connected = running.stream.control().connected;
     out.generation = running.workers.current().generation;
     const auto compiled = running.reconciler.read([&](const ReconcilerState& state) {
         out.applied_version = state.applied.number;

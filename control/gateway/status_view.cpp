@@ -164,7 +164,10 @@ v1::Status StatusView::status() const {
         out.set_services(static_cast<uint32_t>(state.compiler.compiled()->services.size()));
         out.set_backends(state.compiler.ids().backends.live());
     });
-    out.set_control_connected(running_.stream.control_connected());
+    const rpc::ControlPlane control = running_.stream.control();
+    out.set_control_connected(control.connected);
+    out.set_control_source(control.source);
+    out.set_control_waiting(control.waiting);
     out.set_uptime_ms(ms_since(running_.started_at));
     out.set_generation(running_.workers.current().generation);
     const worker::Inspector inspector = running_.workers.inspect();

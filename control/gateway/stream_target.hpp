@@ -1,7 +1,8 @@
 // The gateway as the state stream sees it: its identity, and the way to the reconciler.
 #pragma once
 
-#include <atomic>
+#include <mutex>
+#include <utility>
 
 #include "control/gateway/caretaker.hpp"
 #include "control/gateway/reconciler.hpp"
@@ -17,14 +18,21 @@ class StreamTarget final : public rpc::StateTarget {
     [[nodiscard]] v1::Identity identity() const override;
     [[nodiscard]] v1::Observed observed() const override;
     void submit(rpc::StateUpdate update) override { reconciler_.submit(std::move(update)); }
-    void set_control_connected(bool connected) override { connected_ = connected; }
+    void set_control(rpc::ControlPlane control) override {
+        const std::lock_guard lock(mutex_);
+        control_ = std::move(control);
+    }
 
-    [[nodiscard]] bool control_connected() const noexcept { return connected_; }
+    [[nodiscard]] rpc::ControlPlane control() const {
+        const std::lock_guard lock(mutex_);
+        return control_;
+    }
 
  private:
     Reconciler& reconciler_;
     const Caretaker& caretaker_;
-    std::atomic<bool> connected_{false};
+    mutable std::mutex mutex_;
+    rpc::ControlPlane control_;  // guarded by mutex_
 };
 
 }  // namespace penstock::gateway

@@ -1,5 +1,7 @@
 #include "control/rpc/config_service.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <deque>
 #include <utility>
@@ -13,6 +15,27 @@ namespace {
 
 using Reactor = grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>;
 
+// Streams that wait for the lead: replicas of a Deployment, beside those of a DaemonSet during a change of mode. Each holds an HTTP/2
+// stream.
+constexpr size_t kWaitingMax = 16;
+
+// Metadata of the call by which a control plane names itself (config.proto).
+constexpr const char* kSourceKey = "penstock-source";
+constexpr const char* kPriorityKey = "penstock-priority";
+
+std::string metadata_of(const grpc::CallbackServerContext& context, const char* key) {
+    const auto found = context.client_metadata().find(key);
+    return found == context.client_metadata().end() ? std::string() : std::string(found->second.data(), found->second.size());
+}
+
+// An absent or malformed priority is the lowest one.
+uint32_t priority_of(const grpc::CallbackServerContext& context) {
+    const std::string text = metadata_of(context, kPriorityKey);
+    uint32_t priority = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), priority);
+    return error == std::errc{} && end == text.data() + text.size() ? priority : 0;
+}
+
 // A call that ends before it begins.
 class Refusal final : public Reactor {
  public:
@@ -25,13 +48,31 @@ class Refusal final : public Reactor {
 // Kept alive by itself until gRPC is done with it, and by the answers that are still under way.
 class ConfigService::Stream final : public Reactor, public std::enable_shared_from_this<Stream> {
  public:
-    Stream(ConfigService& service, std::string peer) : service_(service), peer_(std::move(peer)) {}
+    Stream(ConfigService& service, std::string peer, std::string source, uint32_t priority)
+        : service_(service), peer_(std::move(peer)), source_(std::move(source)), priority_(priority) {}
 
-    void open(std::shared_ptr<Stream> self) {
-        self_ = std::move(self);
+    [[nodiscard]] const std::string& peer() const noexcept { return peer_; }
+    [[nodiscard]] const std::string& source() const noexcept { return source_; }
+    [[nodiscard]] uint32_t priority() const noexcept { return priority_; }
+    // "edge-sync-5f3a (priority 3)"
+    [[nodiscard]] std::string name() const {
+        return (source_.empty() ? "an unnamed control plane at " + peer_ : source_) + " (priority " + std::to_string(priority_) + ")";
+    }
+
+    // Before anything is sent.
+    void hold(std::shared_ptr<Stream> self) { self_ = std::move(self); }
+    // Another stream leads. Nothing is read from this one; its end is seen by OnCancel().
+    void wait_for(const Stream& leader) {
+        v1::GatewayMessage message;
+        message.mutable_standby()->set_leader(leader.source());
+        message.mutable_standby()->set_leader_priority(leader.priority());
+        send(std::move(message));
+    }
+    // Once.
+    void lead() {
         send_identity();
         send_observed();
-        StartRead(&incoming_);
+        read_next();
     }
     void send_identity() {
         v1::GatewayMessage message;
@@ -169,6 +210,8 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
 
     ConfigService& service_;
     const std::string peer_;
+    const std::string source_;
+    const uint32_t priority_;
     std::shared_ptr<Stream> self_;
     v1::StateMessage incoming_;
     StateParts parts_;  // of a state whose last part has not come; dies with the stream
@@ -189,19 +232,53 @@ grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* ConfigService::Sy
         log::get("rpc").warn("state stream of {}: {}", context->peer(), status.error().what);
         return new Refusal(to_status(status));
     }
-    auto stream = std::make_shared<Stream>(*this, context->peer());
-    std::shared_ptr<Stream> replaced;
-    {
-        const std::lock_guard lock(mutex_);
-        replaced = std::exchange(current_, stream);
+    auto stream = std::make_shared<Stream>(*this, context->peer(), metadata_of(*context, kSourceKey), priority_of(*context));
+    stream->hold(stream);
+    std::unique_lock lock(mutex_);
+    if (current_ == nullptr) {
+        make_leader(stream);
+        lock.unlock();
+        log::get("rpc").info("state stream of {} is open: {} leads", stream->peer(), stream->name());
+        stream->lead();
+        return stream.get();
     }
-    log::get("rpc").info("state stream of {} is open{}", context->peer(), replaced ? "; it replaces the former one" : "");
-    if (replaced) {
-        replaced->end(grpc::Status(grpc::StatusCode::ABORTED, "another control plane has opened a state stream"));
+    const bool is_the_same = !stream->source().empty() && stream->source() == current_->source();
+    if (is_the_same || stream->priority() > current_->priority()) {
+        const std::shared_ptr<Stream> former = current_;
+        make_leader(stream);
+        lock.unlock();
+        log::get("rpc").info("state stream of {} is open: {} leads, in place of {}", stream->peer(), stream->name(), former->name());
+        former->end(grpc::Status(grpc::StatusCode::ABORTED, is_the_same ? "this control plane has opened another state stream"
+                                                                        : stream->name() + " has a higher priority and leads"));
+        stream->lead();
+        return stream.get();
     }
-    target_.set_control_connected(true);
-    stream->open(stream);
+    if (waiting_.size() >= kWaitingMax) {
+        const std::string why = std::to_string(kWaitingMax) + " state streams wait already, and " + current_->name() + " leads";
+        lock.unlock();
+        log::get("rpc").warn("state stream of {}: refused, {}", stream->peer(), why);
+        stream->end(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, why));
+        return stream.get();
+    }
+    waiting_.push_back(stream);
+    report();
+    log::get("rpc").info("state stream of {} is open: {} waits, {} leads", stream->peer(), stream->name(), current_->name());
+    stream->wait_for(*current_);
     return stream.get();
+}
+
+void ConfigService::make_leader(std::shared_ptr<Stream> stream) {
+    current_ = std::move(stream);
+    for (const std::shared_ptr<Stream>& waiting : waiting_) {
+        waiting->wait_for(*current_);
+    }
+    report();
+}
+
+void ConfigService::report() {
+    target_.set_control({.connected = current_ != nullptr,
+                         .source = current_ == nullptr ? std::string() : current_->source(),
+                         .waiting = static_cast<uint32_t>(waiting_.size())});
 }
 
 void ConfigService::announce_identity() {
@@ -222,11 +299,23 @@ std::shared_ptr<ConfigService::Stream> ConfigService::current() {
 }
 
 void ConfigService::closed(const Stream* stream) {
-    const std::lock_guard lock(mutex_);
-    if (current_.get() == stream) {
-        current_.reset();
-        target_.set_control_connected(false);
+    std::unique_lock lock(mutex_);
+    std::erase_if(waiting_, [stream](const std::shared_ptr<Stream>& each) { return each.get() == stream; });
+    if (current_.get() != stream) {
+        return report();
     }
+    current_.reset();
+    // The first of the highest priority.
+    const auto next = std::ranges::max_element(waiting_, {}, [](const std::shared_ptr<Stream>& each) { return each->priority(); });
+    if (next == waiting_.end()) {
+        return report();
+    }
+    const std::shared_ptr<Stream> leader = *next;
+    waiting_.erase(next);
+    make_leader(leader);
+    lock.unlock();
+    log::get("rpc").info("{} leads now", leader->name());
+    leader->lead();
 }
 
 }  // namespace penstock::rpc

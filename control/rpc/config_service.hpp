@@ -1,11 +1,12 @@
-// penstock.v1.GatewayConfig: one state stream at a time. Messages are checked here and handed to the gateway; answers go out in order as
-// they come back. gRPC's callback API, because a stream that is replaced must end with ABORTED while its next message is still awaited,
-// which the synchronous API cannot do.
+// penstock.v1.GatewayConfig: of the open state streams one leads and the others wait (config.proto). The leader's messages are checked here
+// and handed to the gateway; answers go out in order as they come back. gRPC's callback API, because a stream that is replaced must end
+// with ABORTED while its next message is still awaited, which the synchronous API cannot do.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "control/rpc/auth.hpp"
 #include "control/rpc/gateway.hpp"
@@ -23,7 +24,7 @@ class ConfigService final : public v1::GatewayConfig::CallbackService {
 
     grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* SyncState(grpc::CallbackServerContext* context) override;
 
-    // Sends the identity again, to whoever is connected. Any thread.
+    // Sends the identity again, to the leader. Any thread.
     void announce_identity();
     // The same for what the gateway has observed.
     void announce_observed();
@@ -32,11 +33,15 @@ class ConfigService final : public v1::GatewayConfig::CallbackService {
     class Stream;
     std::shared_ptr<Stream> current();
     void closed(const Stream* stream);
+    // Both with mutex_ held. Waiting streams get the new leader's name.
+    void make_leader(std::shared_ptr<Stream> stream);
+    void report();
 
     StateTarget& target_;
     const Authorizer& authorizer_;
     std::mutex mutex_;
-    std::shared_ptr<Stream> current_;
+    std::shared_ptr<Stream> current_;               // the leader
+    std::vector<std::shared_ptr<Stream>> waiting_;  // in the order of their coming
 };
 
 }  // namespace penstock::rpc

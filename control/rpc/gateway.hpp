@@ -18,6 +18,14 @@
 
 namespace penstock::rpc {
 
+// The state streams of this moment.
+struct ControlPlane {
+    bool connected = false;  // a stream leads
+    std::string source;      // the leader's; "" where it sends none
+    uint32_t waiting = 0;    // streams that wait for the lead
+    bool operator==(const ControlPlane&) const = default;
+};
+
 class StateTarget {
  public:
     virtual ~StateTarget() = default;
@@ -27,7 +35,8 @@ class StateTarget {
     [[nodiscard]] virtual v1::Observed observed() const = 0;
     // update.done is called once, later or at once.
     virtual void submit(StateUpdate update) = 0;
-    virtual void set_control_connected(bool connected) = 0;
+    // After each change. One call at a time.
+    virtual void set_control(ControlPlane control) = 0;
 };
 
 // An unset part matches everything.

@@ -92,6 +92,10 @@ grpc::Status StatusService::stream(const grpc::ServerContext& context, const Req
     return grpc::Status::OK;
 }
 
+grpc::Status StatusService::service_exists(const std::string& namespace_name, const std::string& name) const {
+    return found_or_not(name.empty() || source_.services(namespace_name, name).services_size() > 0, namespace_name, name);
+}
+
 grpc::Status StatusService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*, v1::Status* response) {
     return answer(*context, response, [&] { return source_.status(); });
 }
@@ -112,7 +116,9 @@ grpc::Status StatusService::ListServices(grpc::ServerContext* context, const v1:
 
 grpc::Status StatusService::ListBackends(grpc::ServerContext* context, const v1::ListBackendsRequest* request,
                                          v1::ListBackendsResponse* response) {
-    return answer(*context, response, [&] { return source_.backends(request->namespace_(), request->service()); });
+    const auto status = answer(*context, response, [&] { return source_.backends(request->namespace_(), request->service()); });
+    // A Service without endpoints is no error, a Service that does not exist is one.
+    return status.ok() && response->backends_size() == 0 ? service_exists(request->namespace_(), request->service()) : status;
 }
 
 grpc::Status StatusService::ListConnections(grpc::ServerContext* context, const v1::ListConnectionsRequest* request,
@@ -122,7 +128,14 @@ grpc::Status StatusService::ListConnections(grpc::ServerContext* context, const 
 
 grpc::Status StatusService::ListAffinity(grpc::ServerContext* context, const v1::ListAffinityRequest* request,
                                          grpc::ServerWriter<v1::AffinityEntry>* writer) {
-    return stream(*context, *request, *writer, [&](const auto& filter, const auto& visit) { source_.affinity(filter, visit); });
+    bool is_empty = true;
+    const auto status = stream(*context, *request, *writer, [&](const auto& filter, const auto& visit) {
+        source_.affinity(filter, [&](const v1::AffinityEntry& entry) {
+            is_empty = false;
+            return visit(entry);
+        });
+    });
+    return status.ok() && is_empty ? service_exists(request->namespace_(), request->name()) : status;
 }
 
 grpc::Status StatusService::GetCounters(grpc::ServerContext* context, const v1::GetCountersRequest*, v1::Counters* response) {

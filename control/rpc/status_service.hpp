@@ -42,6 +42,8 @@ class StatusService final : public v1::GatewayStatus::Service {
     // Sends what `list` finds for the request's filter, up to its limit, where the caller may read.
     template <typename Request, typename Entry, typename List>
     grpc::Status stream(const grpc::ServerContext& context, const Request& request, grpc::ServerWriter<Entry>& writer, List&& list) const;
+    // OK, or NOT_FOUND where `name` is set and no service port has it.
+    [[nodiscard]] grpc::Status service_exists(const std::string& namespace_name, const std::string& name) const;
 
     const StatusSource& source_;
     const Authorizer& authorizer_;

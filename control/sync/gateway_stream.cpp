@@ -15,6 +15,8 @@
 namespace penstock::sync {
 namespace {
 
+constexpr size_t kSourceShown = 128;
+
 // How a stream ended, for the log.
 std::string text_of(const grpc::Status& status, bool was_identified) {
     if (status.ok()) {
@@ -44,6 +46,8 @@ spdlog::level::level_enum level_of(LogLine::Level level) {
 class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessage, v1::GatewayMessage> {
  public:
     Call(GatewayStream& owner, const std::shared_ptr<grpc::Channel>& channel) : owner_(owner), stub_(v1::GatewayConfig::NewStub(channel)) {
+        context_.AddMetadata("penstock-source", owner_.source_);
+        context_.AddMetadata("penstock-priority", std::to_string(owner_.priority_));
         stub_->async()->SyncState(&context_, this);
         AddHold();  // for write() and read_on(), which come from outside
         StartRead(&incoming_);
@@ -111,9 +115,12 @@ class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessa
     bool done_ = false;
 };
 
-GatewayStream::GatewayStream(client::Target target, client::TlsFiles tls, StateSession::Settings settings, Observer* observer)
+GatewayStream::GatewayStream(client::Target target, client::TlsFiles tls, StateSession::Settings settings, Observer* observer,
+                             uint32_t priority)
     : target_(std::move(target)),
       tls_(std::move(tls)),
+      source_(settings.source),
+      priority_(priority),
       session_(std::move(settings), observer),
       status_{.target = target_.text, .last_error = "not tried yet"},
       status_at_(Clock::now()),
@@ -218,6 +225,7 @@ bool GatewayStream::converse(std::string& why) {
     const bool has_ended = send_and_receive(call, why, identified);
     const grpc::Status status = call.end(has_ended);
     session_.on_stream_ended();
+    leader_.clear();
     {
         const std::lock_guard lock(mutex_);  // what the stream left behind concerns no other
         inbox_.message.reset();
@@ -248,7 +256,7 @@ bool GatewayStream::send_and_receive(Call& call, std::string& why, bool& identif
                 why = handled.error().what;
                 return false;
             }
-            identified |= news.message->has_identity();
+            identified |= news.message->has_identity() || news.message->has_standby();
             asked_at = now;
             call.read_on();
         }
@@ -274,7 +282,16 @@ bool GatewayStream::send_and_receive(Call& call, std::string& why, bool& identif
 }
 
 Status GatewayStream::handle(const v1::GatewayMessage& message) {
+    if (message.has_standby()) {
+        const v1::Standby& standby = message.standby();
+        leader_ = (standby.leader().empty() ? "another control plane" : semantics::printable(standby.leader(), kSourceShown)) +
+                  " (priority " + std::to_string(standby.leader_priority()) + ")";
+        log::get("sync").info("gateway {}: {} leads; this process (priority {}) waits, and leads when that stream ends", target_.text,
+                              leader_, priority_);
+        return {};
+    }
     if (message.has_identity()) {
+        leader_.clear();
         return session_.on_identity(message.identity(), Clock::now());
     }
     if (message.has_applied()) {
@@ -321,7 +338,8 @@ void GatewayStream::tell(const std::string* last_error) {
     const std::lock_guard lock(status_mutex_);
     status_at_ = Clock::now();
     session_.describe(status_, status_at_);
-    if (status_.connected) {
+    status_.leader = leader_;
+    if (status_.connected || !leader_.empty()) {
         status_.last_error.clear();
     } else if (last_error != nullptr) {
         status_.last_error = *last_error;

@@ -29,8 +29,9 @@ class GatewayStream {
  public:
     using Clock = std::chrono::steady_clock;
 
-    // Starts at once. `observer` as in StateSession.
-    GatewayStream(client::Target target, client::TlsFiles tls, StateSession::Settings settings, Observer* observer = nullptr);
+    // Starts at once. `observer` as in StateSession. `priority`: of this control plane among those that supply the gateway.
+    GatewayStream(client::Target target, client::TlsFiles tls, StateSession::Settings settings, Observer* observer = nullptr,
+                  uint32_t priority = 0);
     // Ends the stream, which changes nothing at the gateway. Within milliseconds, unless a state is just being worked out.
     ~GatewayStream();
     GatewayStream(const GatewayStream&) = delete;
@@ -75,6 +76,9 @@ class GatewayStream {
 
     const client::Target target_;
     const client::TlsFiles tls_;
+    const std::string source_;
+    const uint32_t priority_;
+    std::string leader_;      // the other control plane that leads, "" while none is known; the thread's alone
     StateSession session_;    // the thread's alone
     FloodGuard flood_guard_;  // likewise
 

@@ -145,8 +145,8 @@ Status run(const Options& options) {
                                                followed->protect.end());
     Gateways gateways;
     for (const client::Target& target : options.gateways) {
-        gateways.push_back(std::make_unique<GatewayStream>(target, options.tls, settings,
-                                                           followed->cluster != nullptr ? followed->cluster->observer() : nullptr));
+        gateways.push_back(std::make_unique<GatewayStream>(
+            target, options.tls, settings, followed->cluster != nullptr ? followed->cluster->observer() : nullptr, options.priority));
     }
     std::unique_ptr<PolicyWatch> policy_watch;
     if (!options.external_ip_policy.empty()) {

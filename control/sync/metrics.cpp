@@ -80,6 +80,8 @@ constexpr Metric<CollectionStatus> kOfCollection[] = {
 };
 
 constexpr Metric<GatewayStatus> kOfGateway[] = {
+    {kGauge, "penstock_sync_gateway_waiting", "1 while another control plane leads at the gateway and this one waits",
+     [](const GatewayStatus& one) -> Value { return one.leader.empty() ? 0 : 1; }},
     {kGauge, "penstock_sync_gateway_connected", "1 while the gateway's stream is open",
      [](const GatewayStatus& one) -> Value { return one.connected ? 1 : 0; }},
     {kGauge, "penstock_sync_gateway_heartbeat_age_seconds", "time since the gateway's thread last went round",

@@ -72,6 +72,10 @@ po::options_description everywhere() {
     add("gateway", list("TARGET"),
         "a penstockd to supply: unix:PATH, or HOST:PORT with the certificates below; repeatable. Default "
         "unix:/run/penstock/penstockd.sock");
+    add("sync-priority", po::value<int64_t>()->value_name("N")->default_value(0),
+        "priority among the penstock-syncs of one gateway, 0-1000 (default 0). The highest priority leads, of equal ones the first that "
+        "came; the "
+        "others wait and lead when its stream ends");
     add("tls-cert", text("FILE"), "our certificate, PEM; must be one of the gateway's --tls-admin-names");
     add("tls-key", text("FILE"), "its private key, PEM");
     add("tls-ca", text("FILE"), "authority that signed the gateway's certificate, PEM");
@@ -421,6 +425,11 @@ Status read_log(const po::variables_map& values, Options& options) {
 
 Status read_gateways(const po::variables_map& values, Options& options) {
     options.tls = {text_of(values, "tls-cert"), text_of(values, "tls-key"), text_of(values, "tls-ca")};
+    const auto priority = values["sync-priority"].as<int64_t>();
+    if (priority < 0 || priority > kSyncPriorityMax) {
+        return invalid("--sync-priority " + std::to_string(priority) + ": must be 0 to " + std::to_string(kSyncPriorityMax));
+    }
+    options.priority = static_cast<uint32_t>(priority);
     auto gateways = parsed_entries<client::Target>(entries_of(values, "gateway"), "--gateway", client::parse_target);
     if (!gateways) {
         return std::unexpected(gateways.error());
@@ -432,7 +441,7 @@ Status read_gateways(const po::variables_map& values, Options& options) {
         if (const Status complete = client::check_tls(*gateway, options.tls); !complete) {
             return std::unexpected(complete.error());
         }
-        // Two streams to one gateway would throw each other out for ever.
+        // Of two streams to one gateway the newer one takes the lead from the other, which comes back at once.
         if (std::find(gateways->begin(), gateway, *gateway) != gateway) {
             return invalid("--gateway " + gateway->text + " is given twice");
         }

@@ -31,6 +31,7 @@ struct Options {
 
     std::vector<client::Target> gateways;  // at least one
     client::TlsFiles tls;
+    uint32_t priority = 0;  // among the control planes of one gateway
     semantics::Policy policy;
     std::filesystem::path external_ip_policy;  // read and followed by the program; "": none
     std::chrono::milliseconds coalesce = kCoalesceDefault;

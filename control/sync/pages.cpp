@@ -54,12 +54,18 @@ http::Response ready_page(const SyncReading& reading) {
                                                         : with_error(collection.kind + ": no complete list yet", collection.last_error));
     }
     const bool any_applied = std::ranges::any_of(reading.gateways, [](const auto& gateway) { return gateway.applied_version != 0; });
-    checks.add(any_applied, any_applied ? "a gateway has applied a state" : "no gateway has applied a state yet");
+    const bool any_waits = std::ranges::any_of(reading.gateways, [](const auto& gateway) { return !gateway.leader.empty(); });
+    checks.add(any_applied || any_waits, any_applied ? "a gateway has applied a state"
+                                         : any_waits ? "ready to lead: another control plane leads at a gateway"
+                                                     : "no gateway has applied a state yet");
     http::Response page = checks.page();
     // One gateway that is away must not make the others' control plane look unready: told, but no condition.
     for (const GatewayStatus& gateway : reading.gateways) {
         page.body += "    gateway " + gateway.target + ": " +
-                     (gateway.connected ? "connected" : with_error("not connected", gateway.last_error)) + ", " +
+                     (gateway.connected         ? "connected"
+                      : !gateway.leader.empty() ? gateway.leader + " leads, this process waits"
+                                                : with_error("not connected", gateway.last_error)) +
+                     ", " +
                      (gateway.applied_version == 0 ? "nothing applied yet" : "applied version " + std::to_string(gateway.applied_version)) +
                      "\n";
     }

@@ -21,6 +21,7 @@ struct GatewayStatus {
     std::string name;    // as it called itself; "" before it did
     bool connected = false;
     std::string last_error;  // why it is not connected; "" while it is
+    std::string leader;      // the control plane that leads at this gateway while this one waits; "" otherwise
     // Since the gateway's thread last went round. It does so at least every ten seconds.
     std::chrono::milliseconds heartbeat_age{0};
     uint64_t desired_version = 0;  // the newest state worked out for it

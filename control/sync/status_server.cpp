@@ -58,6 +58,7 @@ void fill(v1::SyncGateway& message, const GatewayStatus& gateway) {
     message.set_name(gateway.name);
     message.set_connected(gateway.connected);
     message.set_last_error(gateway.last_error);
+    message.set_leader(gateway.leader);
     message.set_heartbeat_age_ms(ms(gateway.heartbeat_age));
     message.set_desired_version(gateway.desired_version);
     message.set_applied_version(gateway.applied_version);

@@ -53,6 +53,44 @@ def a_client_keeps_its_endpoint_over_frontends_and_a_restart_of_penstock_sync_AF
     equal(lab.gateway.ctl("-o", "json", "get", "affinity").stdout, "[]\n", "entries left")
 
 
+def other_sync(lab, priority):
+    """A second penstock-sync of the same gateway and objects, with a status socket of its own."""
+    address = f"unix:{lab.run.file(f'other-sync-{priority}.sock')}"
+    words = [*lab.gateway.sync_words(lab.manifests), "--sync-priority", str(priority)]
+    words[words.index("--listen") + 1] = address
+    process = lab.network.start("gateway", words, f"other-sync-{priority}.log")
+
+    def gateway_row():
+        asked = lab.gateway.ctl("-o", "json", "--sync-server", address, "get", "sync")
+        return json.loads(asked.stdout)["gateways"][0] if asked.returncode == 0 else {}
+    return process, gateway_row
+
+
+@case()
+def of_two_penstock_syncs_one_leads_and_the_other_waits(lab):
+    lab.start(*web())
+    equal(lab.gateway.sync_status()["gateways"][0]["full_states"], 1, "full states of the first")
+    source = lab.gateway.json("status")["control_source"]
+    second, row_of_second = other_sync(lab, 0)
+    until("the second waits", lambda: row_of_second().get("leader", "").startswith(source))
+    status = lab.gateway.json("status")
+    equal((status["control_source"], status["control_waiting"]), (source, 1), "leader and waiting")
+    equal(row_of_second()["full_states"], 0, "full states of the second")
+    with Background(lab.get) as load:
+        lab.gateway.sync.kill()
+        lab.gateway.sync.wait()
+        until("the second leads", lambda: row_of_second().get("connected"))
+        lab.apply(*web(), service("more", 81, external_ips=[VIP]), endpoints("more"))
+        until("a change of the second is in force", lambda: lab.connection_outcome(VIP, 81) == "open")
+        # A higher priority takes the lead at once; the former leader waits and does not come back.
+        _, row_of_third = other_sync(lab, 5)
+        until("the third leads", lambda: row_of_third().get("connected"))
+        until("the second waits again", lambda: row_of_second().get("leader", "").endswith("(priority 5)"))
+        equal(lab.gateway.sync.poll() is not None and second.poll() is None, True, "the second runs on")
+        equal(row_of_third()["full_states"], 1, "full states of the third")
+    equal(load.errors, [], "failed requests")
+
+
 @case(end=("SIGTERM", "SIGKILL"))
 def penstockd_alone_forwards_its_last_good_configuration(lab):
     lab.start(*web())

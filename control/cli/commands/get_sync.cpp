@@ -108,7 +108,9 @@ std::string gateways_table(const v1::Sync& sync, bool wide) {
     for (const v1::SyncGateway& gateway : sync.gateways()) {
         std::vector<std::string> cells{gateway.target(),
                                        gateway.name(),
-                                       gateway.connected() ? "yes" : "no",
+                                       gateway.connected()        ? "yes"
+                                       : gateway.leader().empty() ? "no"
+                                                                  : "waiting",
                                        gateway.applied_version() == 0 ? "" : std::to_string(gateway.applied_version()),
                                        duration_text(gateway.lag_ms()),
                                        std::to_string(gateway.services()),
@@ -119,7 +121,7 @@ std::string gateways_table(const v1::Sync& sync, bool wide) {
                                        std::to_string(gateway.deltas()), std::to_string(gateway.audit_differences()),
                                        quantile_text(gateway.apply_latency(), 0.5), quantile_text(gateway.apply_latency(), 0.99)});
         }
-        cells.push_back(gateway.last_error());
+        cells.push_back(gateway.leader().empty() ? gateway.last_error() : gateway.leader() + " leads");
         table.add(std::move(cells));
     }
     return table.text();

@@ -31,6 +31,17 @@ std::string configuration_text(const v1::Status& status) {
            origin_text(status.origin()) + ", " + duration_text(status.applied_age_ms()) + " ago";
 }
 
+std::string control_text(const v1::Status& status) {
+    std::string text = status.control_connected() ? "connected" : "not connected; forwarding goes on as configured";
+    if (!status.control_source().empty()) {
+        text += ", " + status.control_source();
+    }
+    if (status.control_waiting() > 0) {
+        text += ", " + std::to_string(status.control_waiting()) + " waiting for the lead";
+    }
+    return text;
+}
+
 std::string identity_text(const v1::Identity& identity) {
     std::string text = identity.gateway_name();
     if (identity.mode() == v1::Identity::MODE_NODE) {
@@ -58,8 +69,7 @@ std::string status_text(const v1::Status& status) {
     return line("Gateway", identity_text(status.identity())) + line("Software", "penstockd " + status.identity().software_version()) +
            line("Up for", duration_text(status.uptime_ms())) + line("Configuration", configuration_text(status)) +
            (status.drained() ? line("Drained", "health checks answer 503 until undrain") : std::string()) +
-           line("Control plane", status.control_connected() ? "connected" : "not connected; forwarding goes on as configured") +
-           line("Generation", std::to_string(status.generation())) +
+           line("Control plane", control_text(status)) + line("Generation", std::to_string(status.generation())) +
            line("Serving", std::to_string(status.services()) + " service ports, " + std::to_string(status.backends()) + " backends") +
            line("Connections", std::to_string(status.connections()) + " of " + std::to_string(status.connections_max())) +
            line("Running", std::to_string(status.workers()) + " workers, " + std::to_string(status.ports()) + " NIC ports") +

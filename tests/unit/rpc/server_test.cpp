@@ -69,7 +69,15 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
         }
         update.done(UpdateResult{.services = {}, .apply_us = 7});
     }
-    void set_control_connected(bool now) override { connected = now; }
+    void set_control(ControlPlane now) override {
+        connected = now.connected;
+        const std::lock_guard lock(mutex);
+        control = std::move(now);
+    }
+    ControlPlane control_now() {
+        const std::lock_guard lock(mutex);
+        return control;
+    }
 
     v1::Status status() const override {
         v1::Status message;
@@ -100,7 +108,7 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
         v1::AffinityEntry message;
         message.mutable_service()->set_name(filter.name);
         message.set_client(filter.client ? filter.client->to_string() : "any");
-        while (visit(message)) {
+        while (!no_affinity && visit(message)) {
         }
     }
     Result<uint64_t> clear_affinity(const AffinityFilter& filter) const override {
@@ -131,7 +139,9 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
     std::atomic<uint64_t> observations{0};
     std::atomic<bool> drained{false};
     std::atomic<bool> endless{false};
+    std::atomic<bool> no_affinity{false};
     mutable std::atomic<int> stopped{0};
+    ControlPlane control;  // guarded by mutex
 };
 
 class RpcServer : public testing::Test {
@@ -349,34 +359,112 @@ TEST_F(RpcServer, BrokenProtocolEndsTheStreamWithTheRightCode) {
     EXPECT_EQ(end_of(delta(8, 9)), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-TEST_F(RpcServer, ASecondStreamReplacesTheFirstWhichEndsWithAborted) {
+// A control plane with metadata of its own.
+struct ControlPlaneClient {
+    ControlPlaneClient(v1::GatewayConfig::Stub& stub, const std::string& source, const std::string& priority) {
+        context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+        context.AddMetadata("penstock-source", source);
+        context.AddMetadata("penstock-priority", priority);
+        stream = stub.SyncState(&context);
+    }
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReaderWriter<v1::StateMessage, v1::GatewayMessage>> stream;
+};
+
+TEST_F(RpcServer, ASecondControlPlaneWaitsAndLeadsWhenTheFirstEnds) {
     start();
     const auto stub = v1::GatewayConfig::NewStub(channel_);
-    grpc::ClientContext first_context, second_context;
-    set_deadline(first_context);
-    set_deadline(second_context);
+    ControlPlaneClient first(*stub, "sync-a", "0");
+    EXPECT_TRUE(read(*first.stream).has_identity());
+    ControlPlaneClient second(*stub, "sync-b", "0");
+    const v1::GatewayMessage standby = read(*second.stream);
+    ASSERT_TRUE(standby.has_standby()) << standby.DebugString();
+    EXPECT_EQ(standby.standby().leader(), "sync-a");
+    EXPECT_EQ(gateway_.control_now(), (ControlPlane{true, "sync-a", 1}));
+    // The leader goes on undisturbed; what the waiting one writes is not read.
+    ASSERT_TRUE(second.stream->Write(full(7)));
+    ASSERT_TRUE(first.stream->Write(full(1)));
+    EXPECT_EQ(read(*first.stream).applied().version().version(), 1U);
+    first.context.TryCancel();
+    EXPECT_TRUE(read(*second.stream).has_identity());
+    EXPECT_EQ(read(*second.stream).applied().version().version(), 7U);
+    EXPECT_EQ(gateway_.control_now(), (ControlPlane{true, "sync-b", 0}));
+}
+
+TEST_F(RpcServer, AHigherPriorityTakesTheLead) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    ControlPlaneClient low(*stub, "low", "1");
+    EXPECT_TRUE(read(*low.stream).has_identity());
+    ControlPlaneClient older(*stub, "older", "1");
+    EXPECT_EQ(read(*older.stream).standby().leader(), "low");
+    ControlPlaneClient high(*stub, "high", "2");
+    EXPECT_TRUE(read(*high.stream).has_identity());
+    EXPECT_TRUE(has_ended(*low.stream));
+    EXPECT_EQ(low.stream->Finish().error_code(), grpc::StatusCode::ABORTED);
+    const v1::GatewayMessage changed = read(*older.stream);
+    EXPECT_EQ(changed.standby().leader(), "high");
+    EXPECT_EQ(changed.standby().leader_priority(), 2U);
+    ControlPlaneClient middle(*stub, "middle", "2");
+    EXPECT_EQ(read(*middle.stream).standby().leader(), "high");
+    high.context.TryCancel();
+    EXPECT_TRUE(read(*middle.stream).has_identity()) << "the highest priority, not the oldest stream";
+    EXPECT_EQ(read(*older.stream).standby().leader(), "middle");
+    middle.context.TryCancel();
+    EXPECT_TRUE(read(*older.stream).has_identity());
+}
+
+TEST_F(RpcServer, AWaitingControlPlaneThatEndsIsForgotten) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    ControlPlaneClient leader(*stub, "leader", "0");
+    EXPECT_TRUE(read(*leader.stream).has_identity());
+    {
+        ControlPlaneClient waiting(*stub, "waiting", "not a number");
+        EXPECT_TRUE(read(*waiting.stream).has_standby());
+        waiting.context.TryCancel();
+        EXPECT_FALSE(waiting.stream->Finish().ok());
+    }
+    while (gateway_.control_now().waiting > 0) {
+        std::this_thread::yield();
+    }
+    std::vector<std::unique_ptr<ControlPlaneClient>> many;
+    for (int i = 0; i < 16; ++i) {
+        many.push_back(std::make_unique<ControlPlaneClient>(*stub, std::to_string(i), "0"));
+        EXPECT_TRUE(read(*many.back()->stream).has_standby());
+    }
+    ControlPlaneClient beyond(*stub, "beyond", "0");
+    EXPECT_TRUE(has_ended(*beyond.stream));
+    EXPECT_EQ(beyond.stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    ASSERT_TRUE(leader.stream->Write(full(1)));
+    EXPECT_EQ(read(*leader.stream).applied().version().version(), 1U);
+}
+
+TEST_F(RpcServer, AStreamOfTheSameControlPlaneReplacesTheFormerWhichEndsWithAborted) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
     gateway_.hold = true;
-    const auto first = stub->SyncState(&first_context);
-    read(*first);
-    ASSERT_TRUE(first->Write(full(1)));  // still unanswered when it is replaced
+    ControlPlaneClient first(*stub, "sync-a", "0");
+    read(*first.stream);
+    ASSERT_TRUE(first.stream->Write(full(1)));  // still unanswered when it is replaced
     while (true) {
         const std::lock_guard lock(gateway_.mutex);
         if (!gateway_.waiting.empty()) {
             break;
         }
     }
-    const auto second = stub->SyncState(&second_context);
-    read(*second);
-    EXPECT_TRUE(has_ended(*first));
-    EXPECT_EQ(first->Finish().error_code(), grpc::StatusCode::ABORTED);
+    ControlPlaneClient second(*stub, "sync-a", "0");
+    EXPECT_TRUE(read(*second.stream).has_identity());
+    EXPECT_TRUE(has_ended(*first.stream));
+    EXPECT_EQ(first.stream->Finish().error_code(), grpc::StatusCode::ABORTED);
     EXPECT_TRUE(gateway_.connected);
     {
         const std::lock_guard lock(gateway_.mutex);
         gateway_.hold = false;
-        gateway_.waiting.front().done(UpdateResult{});  // an answer for nobody
+        gateway_.waiting.front().done(UpdateResult{});  // its stream has ended
     }
-    ASSERT_TRUE(second->Write(full(2)));
-    EXPECT_EQ(read(*second).applied().version().version(), 2U);
+    ASSERT_TRUE(second.stream->Write(full(2)));
+    EXPECT_EQ(read(*second.stream).applied().version().version(), 2U);
 }
 
 TEST_F(RpcServer, WhatIsNotAnsweredIsNotReadWithoutEnd) {
@@ -550,6 +638,22 @@ TEST_F(RpcServer, RequestsAreCheckedAndErrorsHaveTheirCodes) {
     const auto missing = code([&](auto* c) { return status->ListServices(c, services, &services_response); });
     EXPECT_EQ(missing.error_code(), grpc::StatusCode::NOT_FOUND);
     EXPECT_EQ(missing.error_message(), "there is no service default/other");
+
+    // A Service without endpoints is an empty list, a Service that does not exist is an error.
+    v1::ListBackendsRequest backends;
+    v1::ListBackendsResponse backends_response;
+    backends.set_service("web");
+    EXPECT_TRUE(code([&](auto* c) { return status->ListBackends(c, backends, &backends_response); }).ok());
+    backends.set_service("other");
+    EXPECT_EQ(code([&](auto* c) { return status->ListBackends(c, backends, &backends_response); }).error_message(),
+              "there is no service */other");
+    gateway_.no_affinity = true;
+    v1::ListAffinityRequest nobody;
+    nobody.set_name("web");
+    EXPECT_TRUE(code([&](auto* c) { return status->ListAffinity(c, nobody)->Finish(); }).ok());
+    nobody.set_name("other");
+    EXPECT_EQ(code([&](auto* c) { return status->ListAffinity(c, nobody)->Finish(); }).error_code(), grpc::StatusCode::NOT_FOUND);
+    gateway_.no_affinity = false;
 
     v1::ListConnectionsRequest connections;
     connections.mutable_backend()->set_address("ten");

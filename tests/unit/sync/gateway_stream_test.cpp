@@ -201,6 +201,47 @@ class ShortTemperedGateway final : public v1::GatewayConfig::Service {
     std::unique_ptr<grpc::Server> server_;
 };
 
+// Has another control plane that leads, until released.
+class GatewayWithALeader final : public v1::GatewayConfig::Service {
+ public:
+    explicit GatewayWithALeader(const std::string& target) {
+        grpc::ServerBuilder builder;
+        builder.AddListeningPort(target, grpc::InsecureServerCredentials());
+        builder.RegisterService(this);
+        builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, 50);
+        server_ = builder.BuildAndStart();
+    }
+    ~GatewayWithALeader() override { server_->Shutdown(std::chrono::system_clock::now()); }
+    grpc::Status SyncState(grpc::ServerContext* context, grpc::ServerReaderWriter<v1::GatewayMessage, v1::StateMessage>* stream) override {
+        for (const auto& [key, value] : context->client_metadata()) {
+            const std::lock_guard lock(mutex);
+            metadata[std::string(key.data(), key.size())] = std::string(value.data(), value.size());
+        }
+        v1::GatewayMessage message;
+        message.mutable_standby()->set_leader("other\x1b[2J");
+        message.mutable_standby()->set_leader_priority(9);
+        stream->Write(message);
+        released.wait(false);
+        test::ModelGateway model;
+        *message.mutable_identity() = model.identity();
+        stream->Write(message);
+        v1::StateMessage state;
+        while (stream->Read(&state)) {
+            if (const auto applied = model.take(state); applied && *applied) {
+                *message.mutable_applied() = **applied;
+                stream->Write(message);
+            }
+        }
+        return grpc::Status::OK;
+    }
+    std::atomic<bool> released = false;
+    std::mutex mutex;
+    std::map<std::string, std::string> metadata;
+
+ private:
+    std::unique_ptr<grpc::Server> server_;
+};
+
 // Takes its time over the first word that it gets.
 class SlowListener final : public Observer {
  public:
@@ -278,6 +319,32 @@ TEST_F(GatewayStreamTest, ALargeStateArrivesWhole_GEN007) {
     stream.update(many());
     ASSERT_TRUE(gateway.comes_to([](const auto& model) { return model.services.size() == 100; }));
     EXPECT_GT(gateway.read([](const auto& model) { return model.parts_of_last_state; }), 1u);
+}
+
+TEST_F(GatewayStreamTest, WaitsWhileAnotherControlPlaneLeads) {
+    GatewayWithALeader gateway(target().text);
+    GatewayStream stream(target(), {}, settings(), nullptr, 3);
+    stream.update(web_at("80.11.12.10"));
+    while (stream.status().leader.empty()) {
+        std::this_thread::yield();
+    }
+    const GatewayStatus waiting = stream.status();
+    EXPECT_EQ(waiting.leader, R"(other\x1b[2J (priority 9))") << "as printable as what else a gateway sends";
+    EXPECT_FALSE(waiting.connected);
+    EXPECT_EQ(waiting.last_error, "");
+    EXPECT_EQ(waiting.full_states, 0U);
+    {
+        const std::lock_guard lock(gateway.mutex);
+        EXPECT_EQ(gateway.metadata["penstock-source"], "me");
+        EXPECT_EQ(gateway.metadata["penstock-priority"], "3");
+    }
+    gateway.released = true;
+    gateway.released.notify_all();
+    while (stream.status().applied_version == 0) {
+        std::this_thread::yield();
+    }
+    EXPECT_EQ(stream.status().leader, "");
+    EXPECT_TRUE(stream.status().connected);
 }
 
 TEST_F(GatewayStreamTest, FindsAGatewayThatComesLaterOrComesBack) {
