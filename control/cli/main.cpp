@@ -22,7 +22,7 @@ int watch(Gateway* gateway, const Invocation& invocation) {
     const bool on_terminal = ::isatty(STDOUT_FILENO) == 1;
     constexpr const char* kClearScreen = "\033[H\033[2J";
     for (bool first = true;; first = false) {
-        const auto answer = invocation.command->run(gateway, invocation.request);
+        const auto answer = answer_of(*invocation.command, gateway, invocation.request);
         if (!answer) {
             return complain(answer.error());
         }
@@ -49,7 +49,7 @@ int run(const Invocation& invocation) {
     if (invocation.request.watch) {
         return watch(gateway.get(), invocation);
     }
-    const auto answer = invocation.command->run(gateway.get(), invocation.request);
+    const auto answer = answer_of(*invocation.command, gateway.get(), invocation.request);
     if (!answer) {
         return complain(answer.error());
     }
@@ -62,7 +62,15 @@ int run(const Invocation& invocation) {
 
 int main(int argc, char** argv) {
     using namespace penstock::cli;
-    const auto read = read_command_line({argv + 1, argv + argc});
+    const auto variable = [](const char* name) {
+        const char* value = std::getenv(name);
+        return std::string(value == nullptr ? "" : value);
+    };
+    const auto read = read_command_line({argv + 1, argv + argc}, {.gateway = variable("PENSTOCK_GATEWAY"),
+                                                                  .sync_server = variable("PENSTOCK_SYNC_SERVER"),
+                                                                  .tls = {.certificate = variable("PENSTOCK_TLS_CERT"),
+                                                                          .key = variable("PENSTOCK_TLS_KEY"),
+                                                                          .authority = variable("PENSTOCK_TLS_CA")}});
     if (!read) {
         return complain(read.error());
     }

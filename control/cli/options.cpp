@@ -27,6 +27,11 @@ constexpr const char* kExitCodes =
     "Exit codes: 0 done; 1 refused, or what was asked for does not exist; 2 the command line is wrong; 3 penstockd, or penstock-sync, "
     "cannot be reached.\n";
 
+constexpr const char* kVariables =
+    "Environment: PENSTOCK_GATEWAY, PENSTOCK_SYNC_SERVER, PENSTOCK_TLS_CERT, PENSTOCK_TLS_KEY and PENSTOCK_TLS_CA are defaults of the "
+    "options of "
+    "these names.\n";
+
 // Options that every command takes; the rest must be named in Command::options.
 constexpr std::string_view kGeneral[] = {"help", "version", "gateway", "sync-server", "tls-cert", "tls-key", "tls-ca", "timeout"};
 
@@ -37,8 +42,8 @@ po::options_description general_options() {
     auto add = described.add_options();
     const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
     add("gateway", text("TARGET")->default_value(client::kDefaultTarget),
-        "penstockd to ask: unix:PATH, or HOST:PORT with the certificates below");
-    add("sync-server", text("TARGET")->default_value(client::kDefaultSyncTarget), "penstock-sync to ask (get sync): unix:PATH");
+        "address of penstockd: unix:PATH, or HOST:PORT with the certificates below");
+    add("sync-server", text("TARGET")->default_value(client::kDefaultSyncTarget), "address of penstock-sync (get sync): unix:PATH");
     add("tls-cert", text("FILE"), "our certificate, PEM");
     add("tls-key", text("FILE"), "its private key, PEM");
     add("tls-ca", text("FILE"), "authority that signed the gateway's certificate, PEM");
@@ -55,7 +60,9 @@ po::options_description command_options() {
     add("output,o", text("FORMAT"), "table, wide, json or yaml");
     add("watch,w", po::bool_switch(), "again and again, until interrupted");
     add("interval", text("SECONDS"), "how often with --watch; default 1, fractions allowed");
+    add("no-headers", po::bool_switch(), "omit the first line of a table");
     add("namespace,n", text("NAME"), "only this Kubernetes namespace");
+    add("all-namespaces,A", po::bool_switch(), "of all Kubernetes namespaces, as without --namespace");
     add("client", text("IP[:PORT]"), "connections from there; IPv6 with a port in brackets");
     add("frontend", text("IP[:PORT]"), "connections to there");
     add("backend", text("IP[:PORT]"), "connections forwarded to there");
@@ -174,18 +181,24 @@ Result<client::Target> sync_target_from(const std::string& text) {
 // Copies what the line says into a Request; the first value that cannot be read ends it.
 class RequestReader {
  public:
-    explicit RequestReader(const po::variables_map& values) : values_(values) {}
+    RequestReader(const po::variables_map& values, const Environment& environment) : values_(values), environment_(environment) {}
 
     Result<Request> read() {
-        take("gateway", request_.target, [](const std::string& text) { return client::parse_target(text); });
-        take("sync-server", request_.sync_target, sync_target_from);
-        request_.tls = {text_of("tls-cert"), text_of("tls-key"), text_of("tls-ca")};
+        take_or("gateway", "PENSTOCK_GATEWAY", environment_.gateway, request_.target,
+                [](const std::string& text) { return client::parse_target(text); });
+        take_or("sync-server", "PENSTOCK_SYNC_SERVER", environment_.sync_server, request_.sync_target, sync_target_from);
+        const client::TlsFiles& tls = environment_.tls;
+        request_.tls = {text_or("tls-cert", tls.certificate), text_or("tls-key", tls.key), text_or("tls-ca", tls.authority)};
         take("timeout", request_.timeout_s, timeout_from);
         request_.timeout_given = !values_["timeout"].defaulted();
         take("output", request_.format, format_from);
         request_.watch = values_["watch"].as<bool>();
         take("interval", request_.interval, interval_from);
+        request_.no_headers = values_["no-headers"].as<bool>();
         request_.namespace_name = text_of("namespace");
+        if (!error_ && values_["all-namespaces"].as<bool>() && !request_.namespace_name.empty()) {
+            error_ = usage("--all-namespaces and --namespace " + request_.namespace_name + " exclude each other").error();
+        }
         take("proto", request_.protocol, protocol_from);
         take_socket("client", request_.client);
         take_socket("frontend", request_.frontend);
@@ -208,6 +221,26 @@ class RequestReader {
  private:
     [[nodiscard]] std::string text_of(const char* name) const { return values_.contains(name) ? values_[name].as<std::string>() : ""; }
 
+    [[nodiscard]] std::string text_or(const char* name, const std::string& variable) const {
+        return values_.contains(name) ? text_of(name) : variable;
+    }
+
+    // The option where it was given, else the environment's value, else the option's default.
+    template <typename T, typename Parse>
+    void take_or(const char* name, const char* variable, const std::string& value, T& into, const Parse& parse) {
+        if (!values_[name].defaulted() || value.empty()) {
+            return take(name, into, parse);
+        }
+        if (error_) {
+            return;
+        }
+        auto parsed = parse(value);
+        if (parsed) {
+            into = std::move(*parsed);
+        } else {
+            error_ = in_context("$" + std::string(variable), parsed.error()).error();
+        }
+    }
     template <typename T, typename Parse>
     void take(const char* name, T& into, const Parse& parse) {
         if (error_ || !values_.contains(name)) {
@@ -225,6 +258,7 @@ class RequestReader {
     }
 
     const po::variables_map& values_;
+    const Environment& environment_;
     Request request_;
     std::optional<Error> error_;
 };
@@ -240,12 +274,17 @@ std::string what_may_follow(const std::string& first) {
     return text;
 }
 
+bool is_named(const Command& command, const std::vector<std::string>& words) {
+    const size_t last = command.words.size() - 1;
+    return words.size() > last && std::equal(command.words.begin(), command.words.end() - 1, words.begin()) &&
+           (words[last] == command.words[last] || std::ranges::find(command.aliases, words[last]) != command.aliases.end());
+}
+
 // The command whose words the line begins with; the longest one.
 Result<const Command*> find_command(const std::vector<std::string>& words) {
     const Command* found = nullptr;
     for (const Command& command : all_commands()) {
-        if (words.size() >= command.words.size() && std::equal(command.words.begin(), command.words.end(), words.begin()) &&
-            (found == nullptr || found->words.size() < command.words.size())) {
+        if (is_named(command, words) && (found == nullptr || found->words.size() < command.words.size())) {
             found = &command;
         }
     }
@@ -296,20 +335,24 @@ po::variables_map parse(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-Result<std::variant<Invocation, Information>> read_command_line(const std::vector<std::string>& arguments) {
+Result<std::variant<Invocation, Information>> read_command_line(const std::vector<std::string>& arguments, const Environment& environment) {
     po::variables_map values;
     try {
         values = parse(arguments);
     } catch (const po::error& error) {
         return usage(error.what());
     }
-    if (values.contains("help")) {
-        return Information{help_text()};
-    }
     if (values.contains("version")) {
         return Information{"penstockctl " PENSTOCK_VERSION "\n"};
     }
     auto words = values.contains("words") ? values["words"].as<std::vector<std::string>>() : std::vector<std::string>{};
+    // "help get services" is "get services --help".
+    const bool is_help_command = !words.empty() && words.front() == "help";
+    if (is_help_command || values.contains("help")) {
+        words.erase(words.begin(), words.begin() + (is_help_command ? 1 : 0));
+        const auto about = words.empty() ? nullptr : find_command(words).value_or(nullptr);
+        return Information{about == nullptr ? help_text() : help_text(*about)};
+    }
     const auto command = find_command(words);
     if (!command) {
         return std::unexpected(command.error());
@@ -321,7 +364,7 @@ Result<std::variant<Invocation, Information>> read_command_line(const std::vecto
     if (const Status checked = check_options(**command, values); !checked) {
         return std::unexpected(checked.error());
     }
-    auto request = RequestReader(values).read();
+    auto request = RequestReader(values, environment).read();
     if (!request) {
         return std::unexpected(request.error());
     }
@@ -343,8 +386,42 @@ std::string help_text() {
         const std::string left = synopsis(command);
         text << "  " << left << std::string(width - left.size() + 2, ' ') << command.summary << "\n";
     }
-    text << "\n" << command_options() << "\n" << general_options() << "\n" << kExitCodes;
+    text << "\n" << command_options() << "\n" << general_options() << "\n" << kVariables << "\n" << kExitCodes;
     return text.str();
+}
+
+std::string help_text(const Command& command) {
+    std::ostringstream text;
+    text << "penstockctl " << name_of(command) << (command.arguments.empty() ? "" : " " + std::string(command.arguments))
+         << (command.options.empty() ? "" : " [options]") << "\n\n  " << command.summary << "\n";
+    po::options_description own("Options", kHelpWidth);
+    const po::options_description all = command_options();
+    for (const auto& option : all.options()) {
+        if (std::ranges::find(command.options, option->long_name()) != command.options.end()) {
+            own.add(option);
+        }
+    }
+    if (!own.options().empty()) {
+        text << "\n" << own;
+    }
+    text << "\nOptions of all commands: penstockctl --help\n";
+    return text.str();
+}
+
+std::vector<std::string> options_with_value() {
+    std::vector<std::string> names;
+    for (const po::options_description& described : {general_options(), command_options()}) {
+        for (const auto& option : described.options()) {
+            if (option->semantic()->max_tokens() > 0) {
+                names.push_back("--" + option->long_name());
+                const std::string shortest = option->canonical_display_name(po::command_line_style::allow_dash_for_short);
+                if (shortest.size() == 2) {
+                    names.push_back(shortest);
+                }
+            }
+        }
+    }
+    return names;
 }
 
 std::vector<std::string> option_names(const Command& command) {

@@ -1,12 +1,10 @@
 #include "control/cli/output.hpp"
 
-#include <google/protobuf/util/json_util.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cctype>
-
-#include "dataplane/base/check.hpp"
+#include <cstring>
 
 namespace penstock::cli {
 namespace {
@@ -87,17 +85,6 @@ void write(const YAML::Node& node, size_t indent, std::string& out) {
 }
 
 }  // namespace
-
-std::string json_text(const google::protobuf::Message& message) {
-    google::protobuf::util::JsonPrintOptions options;
-    options.add_whitespace = true;
-    options.always_print_primitive_fields = true;
-    options.preserve_proto_field_names = true;
-    std::string text;
-    const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
-    PENSTOCK_CHECK(status.ok());  // fails only for Any and Timestamp out of range, which the API does not use
-    return text;
-}
 
 std::string yaml_text(const std::string& json) {
     const YAML::Node root = YAML::Load(json);

@@ -1,19 +1,16 @@
-// Messages as JSON and YAML: protobuf's JSON mapping with the field names of the .proto files, every field present; 64-bit integers are
-// strings there, as that mapping has it, because JavaScript cannot hold them. Pure.
+// The structured formats of the command line: JSON (json.hpp), and the same content as YAML. Pure.
 #pragma once
-
-#include <google/protobuf/message.h>
 
 #include <cstdint>
 #include <string>
+
+#include "control/cli/json.hpp"
 
 namespace penstock::cli {
 
 enum class Format : uint8_t { Table, Wide, Json, Yaml };
 
-// Ends with a newline.
-[[nodiscard]] std::string json_text(const google::protobuf::Message& message);
-// The same content in block style; `json` is what json_text or json_list wrote.
+// `json` in block style; `json` is what json_text or json_list wrote.
 [[nodiscard]] std::string yaml_text(const std::string& json);
 
 // A list, not an object with one list in it: `penstockctl -o json get services | jq '.[].desired.key.name'`.

@@ -20,6 +20,7 @@ struct Request {
     bool timeout_given = false;
     Format format = Format::Table;
     bool watch = false;
+    bool no_headers = false;
     std::chrono::milliseconds interval{1'000};
     std::vector<std::string> arguments;  // behind the command's own words
 

@@ -2,16 +2,31 @@
 
 namespace penstock::cli {
 
-Result<ServiceName> service_name_from(const Request& request) {
+Result<ServiceName> service_filter_from(const Request& request) {
+    if (request.arguments.empty()) {
+        return ServiceName{request.namespace_name, ""};
+    }
     const std::string& text = request.arguments[0];
     const size_t slash = text.find('/');
-    if (slash == 0 || slash + 1 == text.size()) {
-        return fail(Errc::InvalidArgument, "a service is named as NAMESPACE/NAME, not \"" + text + "\"");
+    if (slash == std::string::npos) {
+        return ServiceName{request.namespace_name, text};
     }
-    if (slash != std::string::npos) {
-        return ServiceName{text.substr(0, slash), text.substr(slash + 1)};
+    if (slash == 0 || slash + 1 == text.size() || text.find('/', slash + 1) != std::string::npos) {
+        return fail(Errc::InvalidArgument, "service " + text + ": must be NAME or NAMESPACE/NAME");
     }
-    return ServiceName{request.namespace_name.empty() ? "default" : request.namespace_name, text};
+    ServiceName name{text.substr(0, slash), text.substr(slash + 1)};
+    if (!request.namespace_name.empty() && request.namespace_name != name.namespace_name) {
+        return fail(Errc::InvalidArgument, "service " + text + ": --namespace is " + request.namespace_name);
+    }
+    return name;
+}
+
+Result<ServiceName> service_name_from(const Request& request) {
+    auto name = service_filter_from(request);
+    if (name && name->namespace_name.empty()) {
+        name->namespace_name = "default";
+    }
+    return name;
 }
 
 }  // namespace penstock::cli

@@ -133,11 +133,11 @@ class Gateway:
 
 def key_of(key):
     port = f":{key['port_name']}" if key["port_name"] else ""
-    return f"{key['namespace']}/{key['name']}{port}/{key['protocol'].removeprefix('PROTOCOL_').lower()}"
+    return f"{key['namespace']}/{key['name']}{port}/{key['protocol'].lower()}"
 
 
 def traffic_of(status):
-    """A ServiceStatus' counters as numbers; protobuf's JSON writes 64-bit integers as strings."""
+    """A ServiceStatus' counters as numbers; above 2^53 they are strings in JSON."""
     return {name: int(count) for name, count in status["traffic"].items()}
 
 

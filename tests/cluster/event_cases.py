@@ -105,7 +105,7 @@ def penstockctl_shows_the_source_its_collections_and_the_gateway(lab):
     except AssertionError as late:
         raise AssertionError(f"{late}: {counts} wanted, {shown}") from late
     equal(shown["source"], lab.cluster.url, "source")
-    equal({(entry["state"], entry["listed"]) for entry in shown["collections"]}, {("STATE_WATCHING", True)}, "state of each collection")
+    equal({(entry["state"], entry["listed"]) for entry in shown["collections"]}, {("WATCHING", True)}, "state of each collection")
     equal([(gateway["name"], gateway["connected"]) for gateway in shown["gateways"]], [("edge-1", True)], "gateways")
     text = lab.gateway.ctl("--sync-server", lab.gateway.sync_address, "get", "sync")
     check(text.returncode == 0 and "endpointslices" in text.stdout, f"for people:\n{text.stdout}{text.stderr}")

@@ -39,10 +39,10 @@ def a_blocked_source_is_dropped_by_the_nic_or_else_by_software(lab):
     lab.serve(*web_and_echo())
     equal([port["driver"] for port in lab.gateway.ports()], [lab.variant["driver"]] * 2, "drivers")
     if by_rule:
-        installed = {(port, f"from {BLOCKED}"): ("STATE_INSTALLED", "") for port in (0, 1)}
+        installed = {(port, f"from {BLOCKED}"): ("INSTALLED", "") for port in (0, 1)}
         until("the rules are installed", lambda: rules_about_sources(lab) == installed, PATIENCE_S, 0.5)
     else:
-        refused = {(port, ""): ("STATE_NOT_USED", "the driver has no rte_flow") for port in (0, 1)}
+        refused = {(port, ""): ("NOT_USED", "the driver has no rte_flow") for port in (0, 1)}
         equal(rules_about_sources(lab), refused, "rules")
 
     # One client with two addresses. Whoever is on the list has a route back, so that only the list keeps the answers away.

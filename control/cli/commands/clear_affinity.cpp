@@ -6,7 +6,7 @@ namespace {
 
 Result<std::string> run(Gateway* gateway, const Request& request) {
     if (request.all != request.arguments.empty()) {
-        return fail(Errc::InvalidArgument, "clear affinity takes either NS/NAME or --all");
+        return fail(Errc::InvalidArgument, "clear affinity takes a Service (NAME or NAMESPACE/NAME) or --all");
     }
     v1::ClearAffinityRequest which;
     if (!request.all) {
@@ -33,7 +33,7 @@ Result<std::string> run(Gateway* gateway, const Request& request) {
 
 Command clear_affinity() {
     return {.words = {"clear", "affinity"},
-            .arguments = "[NS/NAME]",
+            .arguments = "[NAME|NS/NAME]",
             .arguments_max = 1,
             .options = {"all", "namespace", "client", "output"},
             .summary = "forgets which endpoints clients are pinned to, of one service or of --all; their flows go on",

@@ -14,8 +14,9 @@
 namespace penstock::cli {
 
 struct Command {
-    std::vector<std::string_view> words;  // {"get", "services"}
-    std::string_view arguments;           // for people: "[NAME]"
+    std::vector<std::string_view> words;    // {"get", "services"}
+    std::vector<std::string_view> aliases;  // of the last word: {"service", "svc"}
+    std::string_view arguments;             // for people: "[NAME]"
     size_t arguments_min = 0;
     size_t arguments_max = 0;
     std::vector<std::string_view> options;  // beyond the general ones: {"namespace"}
@@ -31,5 +32,8 @@ struct Command {
 
 // "get services"
 [[nodiscard]] std::string name_of(const Command& command);
+
+// Runs `command`. With Request.no_headers a table is without its first line; json and yaml have none.
+[[nodiscard]] Result<std::string> answer_of(const Command& command, Gateway* gateway, const Request& request);
 
 }  // namespace penstock::cli

@@ -1,19 +1,30 @@
-// A bash function that knows the commands and their options, written from the very table that the command line is checked against.
+// Shell completion: a function with all commands and their options, generated from the very table that the command line is checked against.
 #include <map>
 #include <set>
 
+#include "control/annotations/table.hpp"
 #include "control/cli/commands/list.hpp"
 #include "control/cli/options.hpp"
 
 namespace penstock::cli {
 namespace {
 
-std::string joined(const std::set<std::string>& words) {
+// Of std::set<std::string> or std::vector<std::string>.
+template <typename Words>
+std::string joined(const Words& words, const char* separator) {
     std::string text;
     for (const std::string& word : words) {
-        text += (text.empty() ? "" : " ") + word;
+        text += (text.empty() ? "" : separator) + word;
     }
     return text;
+}
+
+std::string annotation_keys() {
+    std::string keys;
+    for (const annotations::Row& row : annotations::rows()) {
+        keys += (keys.empty() ? "" : " ") + std::string(row.spellings.front().key);
+    }
+    return keys;
 }
 
 // What may follow: "" -> get describe ..., "get" -> services backends ..., "get services" -> its options.
@@ -29,42 +40,78 @@ std::map<std::string, std::set<std::string>> continuations() {
         next[path].insert(options.begin(), options.end());
     }
     next["completion"].insert("bash");
+    next["set log-level"].insert({"trace", "debug", "info", "warn", "error", "off"});
+    next["explain annotations"].insert(annotation_keys());
     return next;
 }
 
+// Bash cuts words at ':' and '=' as well (COMP_WORDBREAKS), so "unix:/run/x" reaches the function as three words. The function cuts the
+// line at blanks instead, and removes from its answers what bash takes for words before the current one.
+constexpr const char* kHead = R"sh(_penstockctl() {
+    local line=${COMP_LINE:0:COMP_POINT} current= previous= path= words= word i
+    local -a typed
+    read -ra typed <<<"$line"
+    [[ $line == *[[:blank:]] ]] && typed+=("")
+    current=${typed[-1]}
+    ((${#typed[@]} < 2)) || previous=${typed[-2]}
+    case $previous in
+        -o|--output) words="table wide json yaml" ;;
+        --proto) words="tcp udp sctp" ;;
+        --tls-*) COMPREPLY=($(compgen -f -- "$current")); return ;;
+        --gateway|--sync-server)
+            [[ unix: == "$current"* ]] && words=unix:
+            [[ $current == unix:* ]] && words=$(compgen -f -P unix: -- "${current#unix:}") ;;
+        -n|--namespace) words=$(_penstockctl_services "${typed[@]:1}" | cut -d/ -f1) ;;
+    esac
+    if [[ -z $words ]]; then
+        for ((i = 1; i < ${#typed[@]} - 1; i++)); do
+            word=${typed[i]}
+            case $word in
+)sh";
+constexpr const char* kTail = R"sh(                -*) ;;
+                *) path+="${path:+ }$word" ;;
+            esac
+        done
+        case $path in
+)sh";
+constexpr const char* kEnd = R"sh(        esac
+        case $path in
+            "get services"|"get backends"|"get affinity"|"describe service"|"set scheduler"|"clear affinity")
+                [[ $current == -* ]] || words+=" $(_penstockctl_services "${typed[@]:1}")" ;;
+        esac
+    fi
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
+    if [[ $current == *:* && $COMP_WORDBREAKS == *:* ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${current%"${current##*:}"}"}")
+    fi
+}
+# NAMESPACE/NAME of the Services at the gateway that the line names; nothing if it does not answer.
+_penstockctl_services() {
+    local options=()
+    while (($# > 1)); do
+        case $1 in
+            --gateway|--tls-cert|--tls-key|--tls-ca) options+=("$1" "$2"); shift ;;
+            --gateway=*|--tls-*=*) options+=("$1") ;;
+        esac
+        shift
+    done
+    command penstockctl "${options[@]}" get services --no-headers --timeout 1 2>/dev/null | awk '{print $1 "/" $2}' | sort -u
+}
+)sh";
+
 Result<std::string> run(Gateway*, const Request& request) {
     if (request.arguments[0] != "bash") {
-        return fail(Errc::InvalidArgument, "completion knows bash only, not \"" + request.arguments[0] + "\"");
+        return fail(Errc::InvalidArgument, "completion: " + request.arguments[0] + ": must be bash");
     }
     std::string cases;
     for (const auto& [path, words] : continuations()) {
         // After "get services", a name may stand before the options.
-        cases += "        " + (path.contains(' ') ? "\"" + path + " \"*|" : "") + "\"" + path + "\") words=\"" + joined(words) + "\" ;;\n";
+        cases += "            " + (path.contains(' ') ? "\"" + path + " \"*|" : "") + "\"" + path + "\") words=\"" + joined(words, " ") +
+                 "\" ;;\n";
     }
-    return "# bash completion for penstockctl: source <(penstockctl completion bash)\n"
-           "_penstockctl() {\n"
-           "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} path= words= word i\n"
-           "    case $previous in\n"
-           "        -o|--output) words=\"table wide json yaml\" ;;\n"
-           "        --proto) words=\"tcp udp sctp\" ;;\n"
-           "        --tls-*) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n"
-           "    esac\n"
-           "    if [ -z \"$words\" ]; then\n"
-           "        for ((i = 1; i < COMP_CWORD; i++)); do\n"
-           "            word=${COMP_WORDS[i]}\n"
-           "            case $word in\n"
-           "                --watch|--not-syn|-w) ;;\n"
-           "                -*) [[ $word == *=* ]] || ((i++)) ;;\n"
-           "                *) path+=\"${path:+ }$word\" ;;\n"
-           "            esac\n"
-           "        done\n"
-           "        case $path in\n" +
-           cases +
-           "        esac\n"
-           "    fi\n"
-           "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-           "}\n"
-           "complete -F _penstockctl penstockctl\n";
+    const std::string with_value = "                " + joined(options_with_value(), "|") + ") ((i++)) ;;\n";
+    return std::string("# bash completion for penstockctl: source <(penstockctl completion bash)\n") + kHead + with_value + kTail + cases +
+           kEnd + "complete -F _penstockctl penstockctl\n";
 }
 
 }  // namespace

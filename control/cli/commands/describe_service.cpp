@@ -177,7 +177,8 @@ std::string service_description(const v1::ListServicesResponse& services, const 
 
 Command describe_service() {
     return {.words = {"describe", "service"},
-            .arguments = "NAMESPACE/NAME",
+            .aliases = {"services", "svc"},
+            .arguments = "NAME|NS/NAME",
             .arguments_min = 1,
             .arguments_max = 1,
             .options = {"namespace", "output", "watch", "interval"},

@@ -9,15 +9,12 @@ namespace {
 
 Result<std::string> run(Gateway* gateway, const Request& request) {
     v1::ListAffinityRequest filter;
-    filter.set_namespace_(request.namespace_name);
-    if (!request.arguments.empty()) {
-        const auto name = service_name_from(request);
-        if (!name) {
-            return std::unexpected(name.error());
-        }
-        filter.set_namespace_(name->namespace_name);
-        filter.set_name(name->name);
+    const auto name = service_filter_from(request);
+    if (!name) {
+        return std::unexpected(name.error());
     }
+    filter.set_namespace_(name->namespace_name);
+    filter.set_name(name->name);
     filter.set_client(request.client.address());
     filter.set_limit(request.limit);
     std::vector<v1::AffinityEntry> entries;
@@ -41,9 +38,9 @@ std::string affinity_table(const std::vector<v1::AffinityEntry>& entries) {
 
 Command get_affinity() {
     return {.words = {"get", "affinity"},
-            .arguments = "[NS/NAME]",
+            .arguments = "[NAME|NS/NAME]",
             .arguments_max = 1,
-            .options = {"namespace", "client", "limit", "output", "watch", "interval"},
+            .options = {"namespace", "all-namespaces", "client", "limit", "output", "no-headers", "watch", "interval"},
             .summary = "which endpoint each client of a service with session affinity is pinned to",
             .run = run};
 }

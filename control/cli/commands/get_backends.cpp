@@ -1,5 +1,6 @@
 #include "control/cli/commands/list.hpp"
 #include "control/cli/commands/views.hpp"
+#include "control/cli/service_name.hpp"
 #include "control/cli/table.hpp"
 #include "control/cli/text.hpp"
 
@@ -7,12 +8,13 @@ namespace penstock::cli {
 namespace {
 
 Result<std::string> run(Gateway* gateway, const Request& request) {
-    if (!request.arguments.empty() && request.arguments[0].contains('/')) {
-        return fail(Errc::InvalidArgument, "get backends takes a name alone; its namespace goes into --namespace");
+    const auto name = service_filter_from(request);
+    if (!name) {
+        return std::unexpected(name.error());
     }
     v1::ListBackendsRequest filter;
-    filter.set_namespace_(request.namespace_name);
-    filter.set_service(request.arguments.empty() ? "" : request.arguments[0]);
+    filter.set_namespace_(name->namespace_name);
+    filter.set_service(name->name);
     const auto backends = gateway->backends(filter);
     if (!backends) {
         return std::unexpected(backends.error());
@@ -52,9 +54,10 @@ std::string backends_table(const v1::ListBackendsResponse& backends, bool wide) 
 
 Command get_backends() {
     return {.words = {"get", "backends"},
-            .arguments = "[SERVICE]",
+            .aliases = {"backend", "endpoints", "ep"},
+            .arguments = "[NAME|NS/NAME]",
             .arguments_max = 1,
-            .options = {"namespace", "output", "watch", "interval"},
+            .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval"},
             .summary = "endpoints of services with their health and counters; draining ones are kept for their flows",
             .run = run};
 }

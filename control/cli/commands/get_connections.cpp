@@ -45,7 +45,8 @@ std::string connections_table(const std::vector<v1::Connection>& connections, bo
 
 Command get_connections() {
     return {.words = {"get", "connections"},
-            .options = {"client", "frontend", "backend", "proto", "limit", "output", "watch", "interval"},
+            .aliases = {"connection"},
+            .options = {"client", "frontend", "backend", "proto", "limit", "output", "no-headers", "watch", "interval"},
             .summary = "live connections that match all filters given",
             .run = run};
 }

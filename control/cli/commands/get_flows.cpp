@@ -50,7 +50,8 @@ std::string flows_table(const v1::ListFlowsResponse& flows, bool wide) {
 
 Command get_flows() {
     return {.words = {"get", "flows"},
-            .options = {"output", "watch", "interval"},
+            .aliases = {"flow"},
+            .options = {"output", "no-headers", "watch", "interval"},
             .summary = "rules in the NICs: asked, granted, refused and why, with hits",
             .run = run};
 }

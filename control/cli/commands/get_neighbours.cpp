@@ -37,7 +37,8 @@ std::string neighbours_table(const v1::ListNeighboursResponse& neighbours, bool 
 
 Command get_neighbours() {
     return {.words = {"get", "neighbours"},
-            .options = {"output", "watch", "interval"},
+            .aliases = {"neighbour", "neighbors", "neighbor"},
+            .options = {"output", "no-headers", "watch", "interval"},
             .summary = "next hops and their MAC addresses, as mirrored from Linux",
             .run = run};
 }

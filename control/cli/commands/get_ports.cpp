@@ -81,7 +81,8 @@ std::string ports_table(const v1::ListPortsResponse& ports, bool wide) {
 
 Command get_ports() {
     return {.words = {"get", "ports"},
-            .options = {"output", "watch", "interval"},
+            .aliases = {"port"},
+            .options = {"output", "no-headers", "watch", "interval"},
             .summary = "NIC ports: Linux twin, driver, how replies find their worker, traffic",
             .run = run};
 }

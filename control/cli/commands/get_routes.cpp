@@ -33,7 +33,8 @@ std::string routes_table(const v1::ListRoutesResponse& routes, bool wide) {
 
 Command get_routes() {
     return {.words = {"get", "routes"},
-            .options = {"output", "watch", "interval"},
+            .aliases = {"route"},
+            .options = {"output", "no-headers", "watch", "interval"},
             .summary = "routes as mirrored from Linux; \"-\" as gateway: on the link",
             .run = run};
 }

@@ -4,6 +4,7 @@
 
 #include "control/cli/commands/list.hpp"
 #include "control/cli/commands/views.hpp"
+#include "control/cli/service_name.hpp"
 #include "control/cli/table.hpp"
 #include "control/cli/text.hpp"
 
@@ -30,12 +31,13 @@ size_t endpoints_of(const v1::Service& service) {
 }
 
 Result<std::string> run(Gateway* gateway, const Request& request) {
-    if (!request.arguments.empty() && request.arguments[0].contains('/')) {
-        return fail(Errc::InvalidArgument, "get services takes a name alone; its namespace goes into --namespace");
+    const auto name = service_filter_from(request);
+    if (!name) {
+        return std::unexpected(name.error());
     }
     v1::ListServicesRequest filter;
-    filter.set_namespace_(request.namespace_name);
-    filter.set_name(request.arguments.empty() ? "" : request.arguments[0]);
+    filter.set_namespace_(name->namespace_name);
+    filter.set_name(name->name);
     const auto services = gateway->services(filter);
     if (!services) {
         return std::unexpected(services.error());
@@ -57,6 +59,8 @@ std::string standing_text(const v1::ServiceStatus& service) {
         text = "refused: " + service.result().why();
     } else if (service.listening().empty()) {
         text = "not served";
+    } else if (endpoints_of(service.desired()) == 0) {
+        text = "no endpoints";
     }
     const auto warnings = std::count_if(service.desired().notices().begin(), service.desired().notices().end(),
                                         [](const v1::Notice& notice) { return notice.level() != v1::Notice::LEVEL_NORMAL; });
@@ -107,9 +111,10 @@ std::string services_table(const v1::ListServicesResponse& services, bool wide) 
 
 Command get_services() {
     return {.words = {"get", "services"},
-            .arguments = "[NAME]",
+            .aliases = {"service", "svc"},
+            .arguments = "[NAME|NS/NAME]",
             .arguments_max = 1,
-            .options = {"namespace", "output", "watch", "interval"},
+            .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval"},
             .summary = "service ports with frontends, backends and counters",
             .run = run};
 }

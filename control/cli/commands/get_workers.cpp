@@ -48,7 +48,8 @@ std::string workers_table(const v1::ListWorkersResponse& workers, bool wide) {
 
 Command get_workers() {
     return {.words = {"get", "workers"},
-            .options = {"output", "watch", "interval"},
+            .aliases = {"worker"},
+            .options = {"output", "no-headers", "watch", "interval"},
             .summary = "polling workers: load, connections, packets handed between them",
             .run = run};
 }

@@ -19,4 +19,12 @@ std::string name_of(const Command& command) {
     return name;
 }
 
+Result<std::string> answer_of(const Command& command, Gateway* gateway, const Request& request) {
+    auto answer = command.run(gateway, request);
+    if (answer && request.no_headers && !request.is_structured()) {
+        answer->erase(0, answer->find('\n') + 1);
+    }
+    return answer;
+}
+
 }  // namespace penstock::cli

@@ -4,6 +4,7 @@
 
 #include "control/annotations/table.hpp"
 #include "control/cli/commands/list.hpp"
+#include "control/cli/service_name.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -21,24 +22,23 @@ Result<std::string_view> scheduler_from(const std::string& text) {
 }
 
 Result<std::string> run(Gateway* gateway, const Request& request) {
-    const std::string& service = request.arguments[0];
-    const size_t slash = service.find('/');
-    if (slash == std::string::npos || slash == 0 || slash + 1 == service.size()) {
-        return fail(Errc::InvalidArgument, "set scheduler: " + service + ": must be NAMESPACE/NAME");
+    const auto name = service_name_from(request);
+    if (!name) {
+        return std::unexpected(name.error());
     }
     const auto scheduler = scheduler_from(request.arguments[1]);
     if (!scheduler) {
         return std::unexpected(scheduler.error());
     }
     v1::ListServicesRequest wanted;
-    wanted.set_namespace_(service.substr(0, slash));
-    wanted.set_name(service.substr(slash + 1));
+    wanted.set_namespace_(name->namespace_name);
+    wanted.set_name(name->name);
     const auto found = gateway->services(wanted);
     if (!found) {
         return std::unexpected(found.error());
     }
     if (found->services().empty()) {
-        return fail(Errc::NotFound, "there is no Service " + service + " at this gateway");
+        return fail(Errc::NotFound, "there is no service " + name->namespace_name + "/" + name->name);
     }
     const std::string_view key = annotations::row_of(annotations::Setting::Scheduler).spellings.front().key;
     return fail(Errc::PermissionDenied,
@@ -51,7 +51,7 @@ Result<std::string> run(Gateway* gateway, const Request& request) {
 
 Command set_scheduler() {
     return {.words = {"set", "scheduler"},
-            .arguments = "NAMESPACE/NAME SCHEDULER",
+            .arguments = "NAME|NS/NAME SCHEDULER",
             .arguments_min = 2,
             .arguments_max = 2,
             .summary = "refused: tells which annotation of the Service to set instead",

@@ -1,13 +1,21 @@
+#include <google/protobuf/struct.pb.h>
+
 #include "control/cli/commands/list.hpp"
 
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request&) {
+Result<std::string> run(Gateway* gateway, const Request& request) {
     const auto status = gateway->status();
     if (!status) {
         // Our own version is known all the same.
         return fail(status.error().code, "version " PENSTOCK_VERSION "; " + status.error().what);
+    }
+    if (request.is_structured()) {
+        google::protobuf::Struct versions;
+        (*versions.mutable_fields())["penstockctl"].set_string_value(PENSTOCK_VERSION);
+        (*versions.mutable_fields())["penstockd"].set_string_value(status->identity().software_version());
+        return structured(json_text(versions), request.format);
     }
     return "penstockctl " PENSTOCK_VERSION "\npenstockd " + status->identity().software_version() + "\n";
 }
@@ -16,6 +24,7 @@ Result<std::string> run(Gateway* gateway, const Request&) {
 
 Command version() {
     return {.words = {"version"},
+            .options = {"output"},
             .summary = "versions of penstockctl and of the penstockd it reaches (--version: of penstockctl alone)",
             .run = run};
 }

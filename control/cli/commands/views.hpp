@@ -27,7 +27,7 @@ namespace penstock::cli {
 [[nodiscard]] std::string status_text(const v1::Status& status);
 // "http:80", "80".
 [[nodiscard]] std::string port_text(const v1::Service& service);
-// "ok", "refused: why", "not served", each with the number of warnings.
+// "ok", "refused: why", "not served", "no endpoints", each with the number of warnings.
 [[nodiscard]] std::string standing_text(const v1::ServiceStatus& service);
 
 }  // namespace penstock::cli

@@ -1,8 +1,13 @@
 // From a command line to the text on standard output, through the grammar and a gateway that answers from memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "control/cli/exit_code.hpp"
@@ -41,19 +46,60 @@ class CommandTest : public testing::Test {
             return std::unexpected(read.error());
         }
         const auto& invocation = std::get<Invocation>(*read);
-        return invocation.command->run(&gateway_, invocation.request);
+        return answer_of(*invocation.command, &gateway_, invocation.request);
     }
 
     test::FakeGateway gateway_;
 };
 
-TEST_F(CommandTest, ANameWithItsNamespaceIsNotLookedUpAsAName) {
-    for (const char* what : {"services", "backends"}) {
-        const auto refused = run({"get", what, "shop/web"});
-        ASSERT_FALSE(refused);
-        EXPECT_EQ(exit_code(refused.error()), kExitUsage);
-        EXPECT_NE(refused.error().what.find("--namespace"), std::string::npos) << refused.error().what;
+TEST_F(CommandTest, EveryCommandTakesAServiceWithOrWithoutItsNamespace) {
+    for (const Words& name : {Words{"shop/web"}, Words{"web", "-n", "shop"}, Words{"shop/web", "-n", "shop"}}) {
+        const auto with_name = [&](Words words) {
+            words.insert(words.end(), name.begin(), name.end());
+            return words;
+        };
+        EXPECT_TRUE(run(with_name({"get", "services"})));
+        EXPECT_EQ(gateway_.services_request.namespace_() + "/" + gateway_.services_request.name(), "shop/web");
+        EXPECT_TRUE(run(with_name({"get", "backends"})));
+        EXPECT_EQ(gateway_.backends_request.namespace_() + "/" + gateway_.backends_request.service(), "shop/web");
+        EXPECT_TRUE(run(with_name({"get", "affinity"})));
+        EXPECT_EQ(gateway_.affinity_request.namespace_() + "/" + gateway_.affinity_request.name(), "shop/web");
+        EXPECT_TRUE(run(with_name({"clear", "affinity"})));
+        EXPECT_EQ(gateway_.clear_request.namespace_() + "/" + gateway_.clear_request.name(), "shop/web");
     }
+    EXPECT_TRUE(run({"get", "affinity", "web"}));
+    EXPECT_EQ(gateway_.affinity_request.namespace_(), "") << "a list covers all namespaces, as get services does";
+    for (const Words& wrong : {Words{"get", "services", "/web"}, Words{"get", "backends", "shop/"}, Words{"get", "affinity", "a/b/c"},
+                               Words{"get", "services", "shop/web", "-n", "other"}, Words{"get", "services", "-A", "-n", "shop"}}) {
+        const auto refused = run(wrong);
+        ASSERT_FALSE(refused) << testing::PrintToString(wrong);
+        EXPECT_EQ(exit_code(refused.error()), kExitUsage);
+    }
+}
+
+TEST_F(CommandTest, AliasesAreThoseOfKubectl) {
+    for (const char* word : {"services", "service", "svc"}) {
+        gateway_.services_request.Clear();
+        EXPECT_TRUE(run({"get", word, "web", "-A"})) << word;
+        EXPECT_EQ(gateway_.services_request.name(), "web") << word;
+    }
+    gateway_.services_.add_services();
+    EXPECT_TRUE(run({"describe", "svc", "default/web"}));
+    EXPECT_TRUE(run({"get", "neighbors"}));
+    EXPECT_FALSE(run({"svc"}));
+}
+
+TEST_F(CommandTest, NoHeadersOmitsTheFirstLineOfATable) {
+    gateway_.routes_.add_routes()->set_destination("10.80.2.0/24");
+    const std::string whole = run({"get", "routes"}).value();
+    EXPECT_EQ(run({"get", "routes", "--no-headers"}).value(), whole.substr(whole.find('\n') + 1));
+    EXPECT_EQ(run({"get", "routes", "--no-headers", "-o", "json"}).value(), run({"get", "routes", "-o", "json"}).value());
+    EXPECT_FALSE(run({"status", "--no-headers"}));
+}
+
+TEST_F(CommandTest, VersionIsStructuredToo) {
+    gateway_.status_.mutable_identity()->set_software_version("1.2.3");
+    EXPECT_EQ(YAML::Load(run({"version", "-o", "json"}).value())["penstockd"].Scalar(), "1.2.3");
 }
 
 TEST_F(CommandTest, DrainAndUndrain_DRAIN006) {
@@ -139,14 +185,14 @@ TEST_F(CommandTest, SetSchedulerIsRefusedWithTheLineThatDoesIt_SCHED001) {
     ASSERT_FALSE(no_such);
     EXPECT_EQ(exit_code(no_such.error()), kExitUsage);
     EXPECT_EQ(no_such.error().what, "there is no scheduler fastest; there are rr, wrr, lc, wlc, sh, dh, sed, nq, p2c, random, mh");
-    for (const char* name : {"web", "/web", "shop/"}) {
+    for (const char* name : {"/web", "shop/"}) {
         EXPECT_EQ(exit_code(run({"set", "scheduler", name, "lc"}).error()), kExitUsage) << name;
     }
     gateway_.services_.Clear();
     const auto nowhere = run({"set", "scheduler", "shop/web", "lc"});
     ASSERT_FALSE(nowhere);
     EXPECT_EQ(exit_code(nowhere.error()), kExitRefused);
-    EXPECT_EQ(nowhere.error().what, "there is no Service shop/web at this gateway");
+    EXPECT_EQ(nowhere.error().what, "there is no service shop/web");
 }
 
 TEST_F(CommandTest, GetAffinityAsksForAServiceAClientOrAll) {
@@ -192,7 +238,31 @@ TEST_F(CommandTest, JsonIsAListWithTheNamesOfTheProtoFilesAndZerosToo) {
               "[{\n \"destination\": \"10.80.2.0/24\",\n \"gateway\": \"\",\n \"twin\": \"\",\n \"port\": 0,\n \"metric\": 0\n},\n"
               "{\n \"destination\": \"\",\n \"gateway\": \"\",\n \"twin\": \"uplink0\",\n \"port\": 0,\n \"metric\": 0\n}]\n");
     gateway_.ports_.add_ports()->set_rx_packets(7);
-    EXPECT_NE(run({"get", "ports", "-o", "json"}).value().find("\"rx_packets\": \"7\""), std::string::npos);
+    // Beyond 2^53 not every integer has a double of its own, which is what many JSON parsers read numbers into.
+    auto& port = *gateway_.ports_.add_ports();
+    port.set_rx_packets(uint64_t{1} << 53);
+    port.set_tx_packets((uint64_t{1} << 53) + 1);
+    const std::string ports = run({"get", "ports", "-o", "json"}).value();
+    EXPECT_NE(ports.find("\"rx_packets\": 9007199254740992,"), std::string::npos) << ports;
+    EXPECT_NE(ports.find("\"tx_packets\": \"9007199254740993\","), std::string::npos) << ports;
+}
+
+TEST_F(CommandTest, JsonHasEnumValuesWithoutTheirTypesNames) {
+    auto& backend = *gateway_.backends_.add_backends();
+    backend.mutable_service()->set_protocol(v1::PROTOCOL_SCTP);
+    backend.set_health(v1::BackendStatus::HEALTH_DOWN);
+    const YAML::Node json = YAML::Load(run({"get", "backends", "-o", "json"}).value())[0];
+    EXPECT_EQ(json["service"]["protocol"].Scalar(), "SCTP");
+    EXPECT_EQ(json["health"].Scalar(), "DOWN");
+    gateway_.status_.set_origin(v1::Status::CONFIGURATION_ORIGIN_LAST_GOOD);
+    (*gateway_.status_.mutable_identity()->mutable_labels())["a\"b\\\n\x01"] = "c";
+    const YAML::Node status = YAML::Load(run({"status", "-o", "json"}).value());
+    EXPECT_EQ(status["origin"].Scalar(), "LAST_GOOD");
+    EXPECT_EQ(status["identity"]["labels"]["a\"b\\\n\x01"].Scalar(), "c");
+    gateway_.services_.add_services()->mutable_desired()->add_sets()->add_excluded()->set_address("\x0a\x50\x02\x0b");
+    const YAML::Node set = YAML::Load(run({"get", "services", "-o", "json"}).value())[0]["desired"]["sets"][0];
+    EXPECT_EQ(set["excluded"][0]["address"].Scalar(), "ClACCw==") << "bytes are base64, as in protobuf's JSON";
+    EXPECT_FALSE(json["endpoint"]) << "a message that is not set is left out";
 }
 
 TEST_F(CommandTest, YamlSaysWhatJsonSays) {
@@ -207,7 +277,7 @@ TEST_F(CommandTest, YamlSaysWhatJsonSays) {
     const std::string json = run({"get", "services", "-o", "json"}).value();
     EXPECT_TRUE(yaml.starts_with("- desired:\n    key:\n      namespace: default\n      name: \"yes\"\n")) << yaml;
     EXPECT_EQ(canonical(YAML::Load(yaml)), canonical(YAML::Load(json)));
-    EXPECT_EQ(YAML::Load(yaml)[0]["connections"].Tag(), "!") << "a string in JSON stays one";
+    EXPECT_EQ(YAML::Load(yaml)[0]["connections"].Tag(), "?") << "a number in JSON stays one";
 }
 
 TEST_F(CommandTest, DescribeTakesANameWithOrWithoutItsNamespace) {
@@ -252,7 +322,7 @@ INSTANTIATE_TEST_SUITE_P(Table, RefusedCommandLine,
                                          Refusal{"no_such_command", {"get", "pods"}, "no command get pods; get takes services, backends"},
                                          Refusal{"half_a_command", {"get"}, "no command get"},
                                          Refusal{"too_many", {"get", "ports", "x"}, "get ports takes no arguments"},
-                                         Refusal{"too_few", {"describe", "service"}, "takes NAMESPACE/NAME"},
+                                         Refusal{"too_few", {"describe", "service"}, "takes NAME|NS/NAME"},
                                          Refusal{"unknown", {"status", "--colour"}, "--colour"},
                                          Refusal{"prefix", {"status", "--out", "json"}, "--out"},
                                          Refusal{"foreign", {"get", "ports", "--client", "1.2.3.4"}, "--client means nothing"},
@@ -278,18 +348,92 @@ TEST(CommandLine, HelpNamesEveryCommandAndTheExitCodes) {
     EXPECT_NE(help.find("Exit codes: 0 done; 1 refused"), std::string::npos);
 }
 
-TEST(CommandLine, CompletionNamesEveryCommandWithItsOptions) {
+TEST(CommandLine, HelpOfACommandNamesItsOptionsAlone) {
+    for (const Words& words : {Words{"get", "routes", "--help"}, Words{"help", "get", "route"}}) {
+        const std::string text = std::get<Information>(read_command_line(words).value()).text;
+        EXPECT_TRUE(text.starts_with("penstockctl get routes [options]\n")) << text;
+        EXPECT_NE(text.find("--no-headers"), std::string::npos) << text;
+        EXPECT_EQ(text.find("--client"), std::string::npos) << text;
+    }
+    EXPECT_EQ(std::get<Information>(read_command_line({"help"}).value()).text, help_text());
+}
+
+TEST(CommandLine, EnvironmentHoldsDefaultsThatOptionsOverride) {
+    const Environment environment{.gateway = "gateway.example:7443",
+                                  .sync_server = "unix:/run/s.sock",
+                                  .tls = {.certificate = "c.pem", .key = "k.pem", .authority = "a.pem"}};
+    const auto request = [&](const Words& words) { return std::get<Invocation>(read_command_line(words, environment).value()).request; };
+    EXPECT_EQ(request({"status"}).target.text, "gateway.example:7443");
+    EXPECT_EQ(request({"status"}).sync_target.text, "unix:/run/s.sock");
+    EXPECT_EQ(request({"status"}).tls.key, "k.pem");
+    EXPECT_EQ(request({"status", "--gateway", "unix:/x"}).target.text, "unix:/x");
+    EXPECT_EQ(request({"status", "--tls-key", "other.pem"}).tls.key, "other.pem");
+    EXPECT_EQ(std::get<Invocation>(read_command_line({"status"}).value()).request.target.text, client::kDefaultTarget);
+    const auto wrong = read_command_line({"status"}, {.gateway = "here"});
+    ASSERT_FALSE(wrong);
+    EXPECT_NE(wrong.error().what.find("$PENSTOCK_GATEWAY"), std::string::npos) << wrong.error().what;
+}
+
+std::string completion_script() {
     const auto read = read_command_line({"completion", "bash"});
     const auto& invocation = std::get<Invocation>(read.value());
-    ASSERT_FALSE(invocation.command->needs_gateway);
-    const std::string script = invocation.command->run(nullptr, invocation.request).value();
-    EXPECT_NE(script.find("\"get\") words=\"affinity backends connections flows neighbours ports routes services sync workers\""),
-              std::string::npos)
-        << script;
-    EXPECT_NE(script.find("\"describe service\") words=\"--gateway --help --interval --namespace --output"), std::string::npos) << script;
-    EXPECT_NE(script.find("\"get services \"*|\"get services\") words="), std::string::npos) << script;
+    return invocation.command->run(nullptr, invocation.request).value();
+}
+
+// What bash offers for the last word of `line`, one word a line. `services` is what `penstockctl get services --no-headers` prints. Bash
+// itself calls the function with these variables (bash(1), "Programmable Completion").
+std::string completions_of(const std::string& line, const std::string& services = "") {
+    const std::string folder = testing::TempDir() + "completion-" + std::to_string(::getpid());
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/penstockctl") << "#!/bin/sh\necho \"$*\" >'" << folder << "/called'\nprintf '" << services << "'\n";
+    std::filesystem::permissions(folder + "/penstockctl", std::filesystem::perms::owner_all);
+    std::ofstream(folder + "/run") << "PATH='" << folder << "':$PATH\n"
+                                   << completion_script() << "COMP_LINE='" << line
+                                   << "' COMP_POINT=${#COMP_LINE}\n_penstockctl\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
+    std::string answer;
+    FILE* bash = ::popen(("bash --norc '" + folder + "/run' 2>&1").c_str(), "r");
+    EXPECT_NE(bash, nullptr);
+    std::array<char, 4096> part{};
+    while (bash != nullptr && std::fgets(part.data(), part.size(), bash) != nullptr) {
+        answer += part.data();
+    }
+    EXPECT_EQ(::pclose(bash), 0);
+    return answer;
+}
+
+TEST(Completion, OffersCommandsAndTheirOptions) {
+    EXPECT_THAT(completions_of("penstockctl ge"), "get\n");
+    EXPECT_THAT(completions_of("penstockctl get "), testing::HasSubstr("affinity\nbackends\nconnections\n"));
+    EXPECT_THAT(completions_of("penstockctl get routes --no"), "--no-headers\n");
+    EXPECT_THAT(completions_of("penstockctl -o j"), "json\n");
+    EXPECT_THAT(completions_of("penstockctl set log-level w"), "warn\n");
+    EXPECT_THAT(completions_of("penstockctl explain annotations penstock.io/sch"), "penstock.io/scheduler\n");
+    // Flags take no value, so the word behind one is a command.
+    EXPECT_THAT(completions_of("penstockctl --no-headers -w ge"), "get\n");
+}
+
+TEST(Completion, WorksBehindASocketsPath) {
+    EXPECT_THAT(completions_of("penstockctl --gateway unix:/run/x.sock ge"), "get\n");
+    EXPECT_THAT(completions_of("penstockctl --gateway=unix:/run/x.sock get ro"), "routes\n");
+    EXPECT_THAT(completions_of("penstockctl --gateway uni"), "unix:\n");
+    EXPECT_THAT(completions_of("penstockctl --gateway unix:/etc/hostna"), "/etc/hostname\n") << "bash has cut the word at the colon";
+}
+
+TEST(Completion, OffersServicesOfTheGatewayThatTheLineNames) {
+    constexpr const char* kServices = "default  web  80\\nshop  web  80\\nshop  web  443\\n";
+    EXPECT_THAT(completions_of("penstockctl --gateway unix:/run/x.sock describe service sho", kServices), "shop/web\n");
+    std::ifstream called(testing::TempDir() + "completion-" + std::to_string(::getpid()) + "/called");
+    std::string line;
+    std::getline(called, line);
+    EXPECT_EQ(line, "--gateway unix:/run/x.sock get services --no-headers --timeout 1");
+    EXPECT_THAT(completions_of("penstockctl get services -n s", kServices), "shop\n");
+}
+
+TEST(Completion, AnotherShellIsRefusedByName) {
     const auto other = read_command_line({"completion", "fish"});
-    EXPECT_FALSE(std::get<Invocation>(other.value()).command->run(nullptr, std::get<Invocation>(other.value()).request));
+    const auto refused = std::get<Invocation>(other.value()).command->run(nullptr, std::get<Invocation>(other.value()).request);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().what.find("fish"), std::string::npos) << refused.error().what;
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "control/cli/commands/views.hpp"
 #include "control/cli/exit_code.hpp"
 #include "control/cli/options.hpp"
@@ -99,8 +101,10 @@ TEST(SyncCommand, JsonAndTableComeFromTheSameAnswer) {
     ASSERT_TRUE(as_json);
     const auto json = as_json->command->run(&gateway, as_json->request);
     ASSERT_TRUE(json);
+    // protobuf reads its own names of enum values: with the type in front.
+    const std::string protobufs = std::regex_replace(*json, std::regex("\"state\": \""), "\"state\": \"STATE_");
     v1::Sync back;
-    ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(*json, &back).ok()) << *json;
+    ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(protobufs, &back).ok()) << protobufs;
     EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(back, example())) << *json;
     const auto as_table = read({"get", "sync"});
     ASSERT_TRUE(as_table);
