@@ -1,6 +1,7 @@
 // Time is an argument, never asked for: the poll loop reads the TSC once a burst and hands it down, and a test hands down what it likes.
 #pragma once
 
+#include <atomic>
 #include <compare>
 #include <cstdint>
 
@@ -31,6 +32,26 @@ struct TscRate {
     constexpr TscTicks milliseconds(uint64_t n) const noexcept { return {n * (hz / 1000)}; }
     constexpr uint64_t to_milliseconds(TscTicks ticks) const noexcept { return ticks.value / (hz / 1000); }
     constexpr uint64_t to_seconds(TscTicks ticks) const noexcept { return ticks.value / hz; }
+};
+
+// Readings of a TSC made a time that never goes back. The counter itself does, to any earlier value, when a virtual machine is restored or
+// moved to another host, and by a little when a thread changes its CPU. Time then goes on from where it was: the readings are shifted from
+// there on. Written by one thread.
+class TscTimeline {
+ public:
+    TscTime at(uint64_t reading) noexcept {
+        if (reading < last_) [[unlikely]] {
+            shift_.store(shift_.load(std::memory_order_relaxed) + (last_ - reading), std::memory_order_relaxed);
+        }
+        last_ = reading;
+        return {reading + shift_.load(std::memory_order_relaxed)};
+    }
+    // The same for any thread, which leaves no trace: for what is shown. Pairs with nothing.
+    [[nodiscard]] TscTime shown(uint64_t reading) const noexcept { return {reading + shift_.load(std::memory_order_relaxed)}; }
+
+ private:
+    uint64_t last_ = 0;
+    std::atomic<uint64_t> shift_{0};
 };
 
 // A moment to a sixteenth of a second or finer, in 32 bits, for whatever millions of entries remember. Goes round after four to eight

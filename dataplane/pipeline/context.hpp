@@ -50,12 +50,13 @@ struct WorkerContext {
 
     // Borrowed for one round of the poll loop.
     const config::Snapshot* snapshot = nullptr;
-    TscTime now;
+    TscTime now;                  // of `timeline`
     CoarseTime now_coarse;        // the same as connections remember it,
     route::UseSeconds now_s = 1;  // and as neighbour_use does
 
     TscRate rate;
     CoarseClock clock{rate};
+    TscTimeline timeline;
     std::array<PortFacts, limits::kNicPortsMax> ports{};
     nat::ReplyOwner owner;
 
@@ -86,12 +87,14 @@ struct WorkerContext {
     uint16_t next_ipv4_id(const IpAddr& destination) noexcept {
         return static_cast<uint16_t>(ipv4_ids++ * workers + self.value + owner.client_hash(destination));
     }
-    // Start of a round: what the stages take for the present.
-    void begin_round(const config::Snapshot* current, TscTime time) noexcept {
+    // The same over IPv4: 65,536 / workers.
+    uint16_t next_ipv4_id(const IpAddr& destination) noexcept { return static_cast<uint16_t>(next_datagram_id(destination)); }
+    // Start of a round: what the stages take for the present. `reading`: of the TSC.
+    void begin_round(const config::Snapshot* current, TscTime reading) noexcept {
         snapshot = current;
-        now = time;
-        now_coarse = clock.at(time);
-        now_s = static_cast<route::UseSeconds>(rate.to_seconds({time.value}) + 1);  // 0 would mean never
+        now = timeline.at(reading.value);
+        now_coarse = clock.at(now);
+        now_s = static_cast<route::UseSeconds>(rate.to_seconds({now.value}) + 1);  // 0 would mean never
     }
 };
 

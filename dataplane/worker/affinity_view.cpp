@@ -13,7 +13,7 @@ namespace {
 class EntriesInForce {
  public:
     EntriesInForce(const config::Snapshot& snapshot, const pipeline::WorkerContext& context)
-        : services_(snapshot.services), clock_(context.clock), rate_(context.rate), now_(clock_.at({rte_rdtsc()})) {
+        : services_(snapshot.services), clock_(context.clock), rate_(context.rate), now_(clock_.at(context.timeline.shown(rte_rdtsc()))) {
         services_->for_each_row([&](const lb::FrontendRow& row) {
             if (row.service->has_affinity()) {
                 by_id_.emplace(row.service->id, row.service);

@@ -257,7 +257,7 @@ class Teller {
         if (!service.has_affinity()) {
             return std::nullopt;
         }
-        const CoarseTime now = context.clock.at({rte_rdtsc()});
+        const CoarseTime now = context.clock.at(context.timeline.shown(rte_rdtsc()));
         const auto found = context.affinity.find(pipeline::affinity_question(context, service, set, query_.key.source, now));
         if (found.position == lb::AffinityTable::Answer::kNone) {
             step("affinity", "none: the client will be pinned to what the scheduler chooses");

@@ -28,7 +28,7 @@ WorkerView Inspector::worker(WorkerId id) const {
     view.connections = context.connections.size();
     view.connections_max = context.connections.capacity();
     view.generation = worker.generation();
-    const uint64_t lived = rte_rdtsc() - worker.started_at();
+    const uint64_t lived = ticks_between({worker.started_at()}, context.timeline.shown(rte_rdtsc())).value;
     if (worker.started_at() != 0 && lived > 0) {
         view.busy_ratio = static_cast<double>(counter(id, stats::Counter::BusyTicks)) / static_cast<double>(lived);
         view.sleep_ratio = static_cast<double>(counter(id, stats::Counter::SleepTicks)) / static_cast<double>(lived);
@@ -89,15 +89,16 @@ BackendTotals Inspector::backend(BackendId id) const {
 }
 
 std::optional<uint64_t> Inspector::neighbour_idle_ms(NeighbourId id) const {
-    route::UseSeconds latest = 0;
+    std::optional<uint64_t> idle_s;
     for (const auto& worker : workers_->impl_->workers_) {
-        latest = std::max(latest, worker->context().neighbour_use.last_used(id));
+        const pipeline::WorkerContext& context = worker->context();
+        const route::UseSeconds last = context.neighbour_use.last_used(id);
+        if (last != 0) {
+            const uint64_t now_s = context.rate.to_seconds({context.timeline.shown(rte_rdtsc()).value}) + 1;
+            idle_s = std::min(idle_s.value_or(~uint64_t{0}), now_s > last ? now_s - last : 0);
+        }
     }
-    if (latest == 0) {
-        return std::nullopt;
-    }
-    const uint64_t now_s = rte_rdtsc() / rte_get_tsc_hz() + 1;
-    return now_s > latest ? (now_s - latest) * 1000 : 0;
+    return idle_s ? std::optional(*idle_s * 1000) : std::nullopt;
 }
 
 void Inspector::for_each_connection(const std::function<bool(const ConnectionView&)>& visit) const {
@@ -110,7 +111,7 @@ void Inspector::for_each_connection(const std::function<bool(const ConnectionVie
             if (!context.connections.read(slot, connection)) {
                 continue;
             }
-            const CoarseTime now = context.clock.at({rte_rdtsc()});
+            const CoarseTime now = context.clock.at(context.timeline.shown(rte_rdtsc()));
             ConnectionView view;
             view.forward = connection.forward;
             view.reverse = connection.reverse;

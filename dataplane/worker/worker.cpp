@@ -36,13 +36,13 @@ void Worker::run() noexcept {
         sleeper_.prepare(interrupted_);
     }
     publisher_.go_online(context_.self);
-    uint64_t before = rte_rdtsc();
+    uint64_t before = read_time();
     started_at_.store(before, std::memory_order_relaxed);
     context_.now = {before};
     next_housekeeping_ = context_.now;
     while (!stopping_.load(std::memory_order_relaxed)) {
         const uint32_t packets = round();
-        const uint64_t after = rte_rdtsc();
+        const uint64_t after = read_time();
         context_.count()[Counter::Polls].add(1);
         if (packets > 0) {
             context_.count()[Counter::BusyTicks].add(after - before);
@@ -60,6 +60,10 @@ void Worker::run() noexcept {
     publisher_.go_offline(context_.self);
 }
 
+uint64_t Worker::read_time() noexcept {
+    return context_.timeline.at(rte_rdtsc()).value;
+}
+
 // No packet waits when this is called, so nothing in the packet path pays for its system calls.
 uint64_t Worker::rest(uint64_t now) noexcept {
     if (const TscTicks length = idle_.after_round(false, {now}); length.value > 0) {
@@ -75,7 +79,7 @@ uint64_t Worker::rest(uint64_t now) noexcept {
         publisher_.go_online(context_.self);
         look_for_detached_ports();
         sleeper_.disarm();
-        const uint64_t awake = rte_rdtsc();
+        const uint64_t awake = read_time();
         context_.count()[Counter::Sleeps].add(1);
         context_.count()[Counter::SleepTicks].add(awake - now);
         return awake;
@@ -154,9 +158,9 @@ uint32_t Worker::round() noexcept {
 }
 
 void Worker::housekeeping() noexcept {
-    const uint64_t before = rte_rdtsc();
+    const uint64_t before = read_time();
     pipeline::age_connections(context_, conn::units_per_tick(context_.connections.capacity()));
-    context_.count()[Counter::AgingTicks].add(rte_rdtsc() - before);
+    context_.count()[Counter::AgingTicks].add(read_time() - before);
     if (!context_.pending.empty()) {
         pipeline::release_pending(context_, io_);
     }

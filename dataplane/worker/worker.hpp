@@ -34,7 +34,7 @@ class Worker {
     [[nodiscard]] const pipeline::WorkerContext& context() const noexcept { return *owned_; }
     // Generation of the snapshot that the last round used. Any thread.
     [[nodiscard]] uint64_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
-    // TSC at the first round; 0 before. Any thread.
+    // The moment of the first round, on the worker's timeline; 0 before. Any thread.
     [[nodiscard]] uint64_t started_at() const noexcept { return started_at_.load(std::memory_order_relaxed); }
     [[nodiscard]] IdleMode idle_mode() const noexcept { return manner_.idle; }
     // A packet on any of its receive queues ends its sleep.
@@ -46,6 +46,8 @@ class Worker {
  private:
     uint32_t round() noexcept;
     void housekeeping() noexcept;
+    // Ticks on the worker's timeline, which never go back.
+    [[nodiscard]] uint64_t read_time() noexcept;
     void look_for_detached_ports() noexcept;
     // After a round that found nothing and ended at `now`: goes on to sleep where it is time. The moment from which the next round counts.
     uint64_t rest(uint64_t now) noexcept;

@@ -488,7 +488,11 @@ void VirtualGateway::run_ready_fragments(WorkerId worker, std::span<Outcome> out
 
 void VirtualGateway::expire_fragments() {
     for (uint8_t w = 0; w < workers_.size(); ++w) {
-        workers_[w]->context->fragments.expire(now_, [&](rte_mbuf* handle) {
+        if (workers_[w]->is_new) {
+            continue;
+        }
+        pipeline::WorkerContext& context = begin_round(*workers_[w]);
+        context.fragments.expire(context.now, [&](rte_mbuf* handle) {
             const auto expired = waiting_.extract(reinterpret_cast<uintptr_t>(handle));
             released_.push_back({.verdict = Verdict::Drop,
                                  .reason = DropReason::FragmentExpired,

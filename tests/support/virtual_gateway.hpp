@@ -141,6 +141,8 @@ class VirtualGateway {
 
     void advance_seconds(uint64_t seconds) { now_ = now_ + rate_.seconds(seconds); }
     void advance_milliseconds(uint64_t ms) { now_ = now_ + rate_.milliseconds(ms); }
+    // Later readings of the TSC begin anew from here.
+    void turn_tsc_back(uint64_t seconds) { now_.value -= rate_.seconds(seconds).value; }
     // One more flow order for all workers; work_off_orders() has them work on it.
     void order(const conn::FlowOrder& order);
     // Rounds without packets until no worker gets on any more: orders are done, or wait for the limit of resets. The segments that were
