@@ -58,9 +58,18 @@ inline constexpr uint32_t kConnectionsDefault = 262'144;
 // connections: a client that comes back is worth remembering for about as many as are there at once. 9.6 MB.
 inline constexpr uint32_t kAffinityEntriesDefault = 262'144;
 
-// Answers a worker may originate (RST, ICMP unreachable) a second, and at once (REJ-003).
+// Refusals (RST, ABORT, port unreachable) that a worker may originate a second, and at once (REJ-003); echo replies likewise.
 inline constexpr uint32_t kRejectsPerSecond = 1'000;
 inline constexpr uint32_t kRejectsBurst = 1'000;
+
+// ICMP errors of one sort (packet too big, or time exceeded) that a worker may originate a second, and at once, to one prefix of addresses
+// (pipeline/prefix_limiter.hpp). A host needs one error for each path that is narrower than it thought, so 100 serve a network of 256 hosts
+// within seconds, and what is reflected at the owner of a forged address stays below 1.1 Mbit/s (1,280 bytes each, IPv6's longest error).
+inline constexpr uint32_t kErrorsPerSecondToPrefix = 100;
+inline constexpr uint32_t kErrorsBurstToPrefix = 100;
+// Prefixes that are told apart; more share a limit. All together are 25,600 a second. An error is made from its packet in about 0.5 us, so
+// a flood from everywhere costs a worker 1.3 % of its time for either sort.
+inline constexpr uint32_t kErrorPrefixes = 256;
 
 // Connections (and orders) that a worker looks at in one round while flows of gone endpoints are ended. Each waits for about one line of
 // memory, and those of a slice wait side by side: 6 us, 10 in one slice of a hundred, among 1,000,000 flows (scripts/bench orders). That is

@@ -20,6 +20,7 @@
 #include "dataplane/pipeline/fragment_table.hpp"
 #include "dataplane/pipeline/own_segments.hpp"
 #include "dataplane/pipeline/placement.hpp"
+#include "dataplane/pipeline/prefix_limiter.hpp"
 #include "dataplane/pipeline/reject_limiter.hpp"
 #include "dataplane/pipeline/search_budget.hpp"
 #include "dataplane/route/neighbour_use.hpp"
@@ -68,9 +69,13 @@ struct WorkerContext {
     route::PendingPackets<rte_mbuf*> pending;
     FragmentTable fragments{rate};
     route::NeighbourUse neighbour_use;
-    RejectLimiter rejects;
+    RejectLimiter rejects;  // of RSTs, ABORTs and port unreachables
     // As many again: whoever pings does not keep others from learning that they are refused.
     RejectLimiter echoes{limits::kRejectsPerSecond, limits::kRejectsBurst, rate};
+    // Of ICMP errors about packets that do not fit, and about those whose time to live ends here. Neither sort's senders, nor those of
+    // refused packets, keep a host from learning its path MTU.
+    PrefixLimiter too_big_answers{limits::kErrorsPerSecondToPrefix, limits::kErrorsBurstToPrefix, rate};
+    PrefixLimiter expiry_answers{limits::kErrorsPerSecondToPrefix, limits::kErrorsBurstToPrefix, rate};
     SearchBudget error_searches{rate};
     FlowOrderWork flow_orders{rate};
     OwnSegments own_segments;

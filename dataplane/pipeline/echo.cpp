@@ -11,9 +11,12 @@ namespace {
 void answer(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const std::span<uint8_t> frame(burst.data[i], burst.length[i]);
-    // The limit first: it costs nothing, and checking a flood's checksums would.
-    if (!ctx.echoes.take(ctx.now)) {
+    // As of refusals (new_flow.cpp).
+    if (!ctx.echoes.has_token(ctx.now)) {
         return burst.drop(i, DropReason::RejectLimited);
+    }
+    if (!has_way_to(*ctx.snapshot->routes, parsed.key.source)) {
+        return burst.drop(i, DropReason::NoRoute);
     }
     if (!packet::has_valid_icmp_checksum(frame, parsed)) {
         return burst.drop(i, DropReason::BadIcmp);
@@ -22,7 +25,10 @@ void answer(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     burst.length[i] = packet::make_echo_reply(frame, parsed);
     burst.answers[i] = true;
     forward_one(ctx, burst, i, client, static_cast<uint16_t>(burst.length[i] - sizeof(packet::EthernetHeader)));
-    ctx.count()[stats::Counter::EchoReplies].add(burst.verdict[i] == Verdict::Drop ? 0 : 1);
+    if (burst.verdict[i] != Verdict::Drop) {
+        ctx.echoes.take(ctx.now);
+        ctx.count()[stats::Counter::EchoReplies].add(1);
+    }
 }
 
 }  // namespace

@@ -44,11 +44,14 @@ void drop_counted(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::Fronte
 
 // Turns the packet into its own answer, addressed to the client.
 void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend) noexcept {
-    // The limit first: it costs nothing, and checking a flood's checksums would.
-    if (!ctx.rejects.take(ctx.now)) {
+    // What costs little first, and a flood's checksums last. The token is for answers that leave: what cannot be answered takes none away.
+    if (!ctx.rejects.has_token(ctx.now)) {
         return drop_counted(ctx, burst, i, frontend, DropReason::RejectLimited);
     }
     const IpAddr client = burst.parsed[i].key.source;
+    if (!has_way_to(*ctx.snapshot->routes, client)) {
+        return drop_counted(ctx, burst, i, frontend, DropReason::NoRoute);
+    }
     const auto answer = packet::make_reject(std::span(burst.data[i], burst.capacity[i]), burst.length[i], burst.parsed[i],
                                             ctx.snapshot->packets.aborts_sctp ? packet::SctpRefusal::Abort : packet::SctpRefusal::Icmp);
     if (!answer) {
@@ -60,6 +63,7 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     if (burst.verdict[i] == Verdict::Drop) {  // no way back, or one that it does not fit
         return drop_counted(ctx, burst, i, frontend, burst.reason[i]);
     }
+    ctx.rejects.take(ctx.now);
     if (frontend != nullptr) {
         ctx.counters.services[frontend->service->id.value].rejected.add(1);
     }

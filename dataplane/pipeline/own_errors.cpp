@@ -44,9 +44,24 @@ bool is_gateways(const config::Snapshot& snapshot, const IpAddr& address) noexce
     return snapshot.services->is_vip(address) || snapshot.routes->is_host_address(address) || snapshot.snat->addresses.contains(address);
 }
 
-// Makes of packet i, which is as it arrived, the error. The limit has been asked before: it costs nothing, and reading a flood's packets
-// would.
-void answer(WorkerContext& ctx, Burst& burst, uint32_t i, packet::IcmpError error, const IpAddr& source) noexcept {
+// The bucket of `limiter` for an error to the sender of packet i; null where packet i has been dropped. What costs little comes first: the
+// limit, whose token is for errors that leave, and the way back.
+RejectLimiter* bucket_for(WorkerContext& ctx, Burst& burst, uint32_t i, PrefixLimiter& limiter) noexcept {
+    const IpAddr& sender = burst.parsed[i].key.source;
+    RejectLimiter& bucket = limiter.of(sender, ctx.owner);
+    if (!bucket.has_token(ctx.now)) {
+        burst.drop(i, DropReason::RejectLimited);
+        return nullptr;
+    }
+    if (!has_way_to(*ctx.snapshot->routes, sender)) {
+        burst.drop(i, DropReason::NoRoute);
+        return nullptr;
+    }
+    return &bucket;
+}
+
+// Makes of packet i, which is as it arrived, the error, and takes its token.
+void answer(WorkerContext& ctx, Burst& burst, uint32_t i, RejectLimiter& bucket, packet::IcmpError error, const IpAddr& source) noexcept {
     const IpAddr sender = burst.parsed[i].key.source;
     if (!packet::has_valid_l4_checksum(std::span(burst.data[i], burst.length[i]), burst.parsed[i])) {
         return burst.drop(i, DropReason::BadL4Checksum);
@@ -58,7 +73,10 @@ void answer(WorkerContext& ctx, Burst& burst, uint32_t i, packet::IcmpError erro
     burst.length[i] = *made;
     burst.answers[i] = true;
     forward_one(ctx, burst, i, sender, static_cast<uint16_t>(*made - burst.parsed[i].l3_offset));
-    ctx.count()[stats::Counter::IcmpErrorsSent].add(burst.verdict[i] == Verdict::Drop ? 0 : 1);
+    if (burst.verdict[i] != Verdict::Drop) {
+        bucket.take(ctx.now);
+        ctx.count()[stats::Counter::IcmpErrorsSent].add(1);
+    }
 }
 
 }  // namespace
@@ -78,10 +96,9 @@ void tell_expired(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (!is_answerable(*snapshot.routes, burst.data[i], parsed)) {
         return burst.drop(i, DropReason::TtlExpired);
     }
-    if (!ctx.rejects.take(ctx.now)) {
-        return burst.drop(i, DropReason::RejectLimited);
+    if (RejectLimiter* const bucket = bucket_for(ctx, burst, i, ctx.expiry_answers)) {
+        answer(ctx, burst, i, *bucket, packet::time_exceeded(parsed.family), error_source(snapshot, parsed.key, false));
     }
-    answer(ctx, burst, i, packet::time_exceeded(parsed.family), error_source(snapshot, parsed.key, false));
 }
 
 void tell_too_big(WorkerContext& ctx, Burst& burst, uint32_t i, uint16_t mtu, Frame frame) noexcept {
@@ -90,13 +107,14 @@ void tell_too_big(WorkerContext& ctx, Burst& burst, uint32_t i, uint16_t mtu, Fr
     if (burst.answers[i] || !is_answerable(*snapshot.routes, burst.data[i], parsed)) {
         return burst.drop(i, DropReason::PacketTooBig);
     }
-    if (!ctx.rejects.take(ctx.now)) {
-        return burst.drop(i, DropReason::RejectLimited);
+    RejectLimiter* const bucket = bucket_for(ctx, burst, i, ctx.too_big_answers);
+    if (bucket == nullptr) {
+        return;
     }
     if (frame == Frame::Translated) {
         packet::restore(std::span(burst.data[i], burst.length[i]), parsed);
     }
-    answer(ctx, burst, i, packet::packet_too_big(parsed.family, mtu),
+    answer(ctx, burst, i, *bucket, packet::packet_too_big(parsed.family, mtu),
            error_source(snapshot, parsed.key, is_gateways(snapshot, parsed.key.destination)));
 }
 

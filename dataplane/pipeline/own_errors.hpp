@@ -1,8 +1,9 @@
 // ICMP errors that the gateway itself sends about packets that it cannot forward (ICMP-004, ICMP-006): the packet becomes the error, in its
 // own buffer, and goes back to its sender. ADR 0026 says from which address, and why.
 //
-// Never about ICMP, fragments other than the first, groups, and sources that name no single host; and no more often than the limit of all
-// answers allows (REJ-003). What gets no answer is dropped for the reason that it could not be forwarded for, or for the limit.
+// Never about ICMP, fragments other than the first, groups, and sources that name no single host; and no more often than the limit of the
+// sort and of the sender's prefix allows (REJ-003, prefix_limiter.hpp). What gets no answer is dropped for the reason that it could not be
+// forwarded for, for the limit, or for what keeps the answer from leaving.
 #pragma once
 
 #include "dataplane/pipeline/burst.hpp"

@@ -21,7 +21,12 @@ constexpr uint64_t kIdleSeconds = 100;
 test::VirtualGateway::Options options_of(const Road::Policy& policy) {
     const uint32_t answers = policy.answers_one_packet_only ? 1 : kNoLimit;
     // Secrets that are the same in every run: so is where each packet falls in a table.
-    return {.connections = 16'384, .rejects_per_second = answers, .rejects_burst = answers, .secrets_from = 1};
+    return {.connections = 16'384,
+            .rejects_per_second = answers,
+            .rejects_burst = answers,
+            .errors_per_second = answers,
+            .errors_burst = answers,
+            .secrets_from = 1};
 }
 
 L4Port source_port_of(const FrameBytes& frame) {

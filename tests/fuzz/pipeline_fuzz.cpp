@@ -33,6 +33,8 @@ VirtualGateway::Options options_for(uint32_t workers) {
             .snat_ports = workers == 1 ? nat::PortRange{1024, 1087} : nat::PortRange{1024, 8191},
             .rejects_per_second = kAnswersPerSecond,
             .rejects_burst = kAnswersBurst,
+            .errors_per_second = kAnswersPerSecond,
+            .errors_burst = kAnswersBurst,
             .affinity_entries = 64,
             .services = 24,
             .backends = 48,

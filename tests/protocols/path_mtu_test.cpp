@@ -177,7 +177,7 @@ TEST_P(PathMtu, ADatagramInFragmentsIsToldByItsFirst_ICMP004_NAT007) {
 }
 
 TEST_P(PathMtu, AnswersAreFewAndNeverToGroups_ICMP004_REJ003) {
-    VirtualGateway limited(VirtualGateway::Options{.workers = workers, .rejects_per_second = 10, .rejects_burst = 5});
+    VirtualGateway limited(VirtualGateway::Options{.workers = workers, .errors_per_second = 10, .errors_burst = 5});
     limited.publish({service_on_both(Protocol::Tcp, 80, 9376, source)});
     limited.set_mtu(kCluster, 1280);
     const auto segment = from_client().tcp(40000, 80, "A").payload(payload_for(ends, Protocol::Tcp, 1281));

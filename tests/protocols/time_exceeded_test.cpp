@@ -86,7 +86,7 @@ TEST_P(TimeExceeded, LeavesTheConnectionAsItWas_ICMP006) {
 }
 
 TEST_P(TimeExceeded, IsSaidOnlyToWhomItMayBe_ICMP006_REJ003) {
-    VirtualGateway limited(VirtualGateway::Options{.workers = workers, .rejects_per_second = 10, .rejects_burst = 3});
+    VirtualGateway limited(VirtualGateway::Options{.workers = workers, .errors_per_second = 10, .errors_burst = 3});
     limited.publish({service_on_both(Protocol::Udp, 53, 5353)});
     const auto query = dying(ends.from_client()).udp(5000, 53).payload("query");
     const auto dropped_as = [&](const PacketBuilder& packet) {

@@ -110,6 +110,8 @@ void VirtualGateway::start_worker(uint32_t index) {
         .neighbour_use = route::NeighbourUse(state.neighbour_use),
         .rejects = pipeline::RejectLimiter(options_.rejects_per_second, options_.rejects_burst, rate_),
         .echoes = pipeline::RejectLimiter(options_.rejects_per_second, options_.rejects_burst, rate_),
+        .too_big_answers = pipeline::PrefixLimiter(options_.errors_per_second, options_.errors_burst, rate_),
+        .expiry_answers = pipeline::PrefixLimiter(options_.errors_per_second, options_.errors_burst, rate_),
         .affinity = affinity_,
         .counters = {&state.worker_counters, state.services, state.backends},
         .resolve = &state.resolve,

@@ -92,6 +92,8 @@ class VirtualGateway {
         bool snat_shared_with_host = false;
         uint32_t rejects_per_second = limits::kRejectsPerSecond;
         uint32_t rejects_burst = limits::kRejectsBurst;
+        uint32_t errors_per_second = limits::kErrorsPerSecondToPrefix;  // of either sort of ICMP error, to one network
+        uint32_t errors_burst = limits::kErrorsBurstToPrefix;
         uint32_t affinity_entries = 4096;
         uint32_t services = 64, backends = 4096;                        // how many ids there may be of each
         std::optional<nat::ReplyHash> up_hash = {}, cluster_hash = {};  // how the ports' RSS is foretold to choose workers

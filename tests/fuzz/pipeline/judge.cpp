@@ -745,6 +745,21 @@ void Judge::judge_openings(const Case& the) {
     the.rule(flags == kSyn || !leaves || is_answer(the) || the.out.source == the.in.source, "what is picked up keeps its source");
 }
 
+AnswerBudget& Judge::budget_of(const Case& the) {
+    if (is_echo_reply(the.after(), the.out)) {
+        return echoes_;
+    }
+    const uint8_t type = the.after()[the.out.l4], code = the.after()[the.out.l4 + 1];
+    const bool is_too_big = the.out.is_v4 ? type == 3 && code == 4 : type == 2;
+    const bool is_expiry = type == (the.out.is_v4 ? 11 : 3);
+    if (!is_icmp_error(the.after(), the.out) || (!is_too_big && !is_expiry)) {
+        return refusals_;
+    }
+    std::array<uint8_t, 16> network = the.out.destination.bytes();
+    std::fill(network.begin() + (the.out.is_v4 ? 15 : 7), network.end(), uint8_t{0});
+    return errors_.try_emplace({is_too_big, network}, kAnswersPerSecond, kAnswersBurst).first->second;
+}
+
 void Judge::count(const Case& the) {
     const bool leaves = the.outcome.verdict == Verdict::Transmit || the.outcome.verdict == Verdict::Hold ||
                         the.outcome.verdict == Verdict::Split || the.outcome.verdict == Verdict::Punt;
@@ -753,8 +768,7 @@ void Judge::count(const Case& the) {
     }
     if (is_answer(the)) {
         ++answered_;
-        AnswerBudget& budget = is_echo_reply(the.after(), the.out) ? echoes_ : answers_;
-        the.rule(budget.spend(the.outcome.worker), "no more answers than the limit allows");
+        the.rule(budget_of(the).spend(the.outcome.worker), "no more answers than the limit allows");
     } else if (is_icmp_error(the.before(), the.in)) {
         ++errors_passed_;
     }

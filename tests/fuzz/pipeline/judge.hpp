@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tests/fuzz/pipeline/flows.hpp"
@@ -59,8 +60,11 @@ class Judge {
     // Stops the program, with both frames as scapy lines, where `outcome` is none that may follow from `arrived`.
     void judge(const Arrived& arrived, const test::Outcome& outcome, const Rules& rules);
     void pass_milliseconds(uint64_t ms) {
-        answers_.pass_milliseconds(ms);
+        refusals_.pass_milliseconds(ms);
         echoes_.pass_milliseconds(ms);
+        for (auto& [who, budget] : errors_) {
+            budget.pass_milliseconds(ms);
+        }
     }
     // The same of the books: each entry of the tables is counted once with its Service and its backend, fragments that wait are there,
     // answers are counted as answers, and all bounds hold.
@@ -69,6 +73,8 @@ class Judge {
  private:
     void judge_untagged(const Arrived& arrived, const test::Outcome& outcome, const Rules& rules);
     void count(const Case& the);
+    // What the answer that leaves is counted against.
+    AnswerBudget& budget_of(const Case& the);
     void judge_openings(const Case& the);
     [[nodiscard]] bool has_spoken(const IpAddr& address) const { return std::ranges::find(spoke_, address) != spoke_.end(); }
 
@@ -77,7 +83,9 @@ class Judge {
     Flows flows_;
     std::vector<IpAddr> spoke_;  // sources of what came from the wire or from the host
     FirstFragments first_fragments_;
-    AnswerBudget answers_{kAnswersPerSecond, kAnswersBurst}, echoes_{kAnswersPerSecond, kAnswersBurst};
+    AnswerBudget refusals_{kAnswersPerSecond, kAnswersBurst}, echoes_{kAnswersPerSecond, kAnswersBurst};
+    // By sort of error (whether it is a "too big") and the network that it goes to.
+    std::map<std::pair<bool, std::array<uint8_t, 16>>, AnswerBudget> errors_;
     uint64_t answered_ = 0, errors_passed_ = 0, opened_ = 0;
 };
 
