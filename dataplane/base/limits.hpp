@@ -37,6 +37,12 @@ inline constexpr uint32_t kNeighboursMax = 16'384;
 inline constexpr uint32_t kPendingPerNextHop = 16;
 inline constexpr uint32_t kPendingMax = 256;
 
+// Next hops that a worker has resolved in a second, and at once, while nothing more can wait for one (pipeline/unheld_asks.hpp): endpoints
+// and routers, which the configuration names, as many as may wait; and other hosts on a link. Whoever forges addresses chooses the latter.
+// Linux keeps an unanswered one for 3 s in a table of 1,024 (gc_thresh3), so the limit leaves most of that table to others.
+inline constexpr uint32_t kUnheldAsksPerSecond = kPendingMax;
+inline constexpr uint32_t kUnheldAsksPerSecondOfHosts = 64;
+
 // Datagrams whose fragments are under way, per worker: what is complete leaves at once, so this is what loses a fragment in 5 s at 400 such
 // losses a second. 440 kB.
 inline constexpr uint32_t kFragmentedDatagramsMax = 2'048;

@@ -23,6 +23,7 @@
 #include "dataplane/pipeline/prefix_limiter.hpp"
 #include "dataplane/pipeline/reject_limiter.hpp"
 #include "dataplane/pipeline/search_budget.hpp"
+#include "dataplane/pipeline/unheld_asks.hpp"
 #include "dataplane/route/neighbour_use.hpp"
 #include "dataplane/route/pending.hpp"
 #include "dataplane/stats/counters.hpp"
@@ -67,6 +68,7 @@ struct WorkerContext {
     nat::PortProposer snat_ports;
     lb::SchedulerState schedulers;
     route::PendingPackets<rte_mbuf*> pending;
+    UnheldAsks unheld_asks{rate};
     FragmentTable fragments{rate};
     route::NeighbourUse neighbour_use;
     RejectLimiter rejects;  // of RSTs, ABORTs and port unreachables

@@ -101,6 +101,25 @@ void flush_all(WorkerContext& ctx, WorkerIo& io) noexcept {
     }
 }
 
+// Where the packet in `mbuf`, which is untagged, goes to.
+IpAddr destination_of(const rte_mbuf* mbuf) noexcept {
+    const uint8_t* const frame = rte_pktmbuf_mtod(mbuf, const uint8_t*);
+    const uint8_t* const header = frame + sizeof(packet::EthernetHeader);
+    if (packet::ether_type(frame) == packet::kEtherTypeIpv4) {
+        return IpAddr::v4(load<Be32>(header + offsetof(packet::Ipv4Header, destination)));
+    }
+    return IpAddr::v6(load<std::array<uint8_t, 16>>(header + offsetof(packet::Ipv6Header, destination)));
+}
+
+// The packet in `mbuf` finds no room to wait in, and no other one waits for its next hop: the next hop is resolved for those to come.
+PENSTOCK_NOINLINE void ask_unheld(WorkerContext& ctx, const rte_mbuf* mbuf, NicPortId egress, const IpAddr& next_hop) noexcept {
+    const bool is_configured = next_hop != destination_of(mbuf) || ctx.snapshot->services->may_be_endpoint(next_hop);
+    const auto kind = is_configured ? UnheldAsks::Kind::Configured : UnheldAsks::Kind::Host;
+    if (ctx.unheld_asks.ask(kind, egress, next_hop, ctx.owner.client_hash(next_hop), ctx.now)) {
+        ctx.resolve->push({egress, next_hop});
+    }
+}
+
 // Puts a packet among those that wait for its next hop, and asks Linux for the address where nobody has yet.
 void hold(WorkerContext& ctx, rte_mbuf* mbuf, NicPortId egress, const IpAddr& next_hop) noexcept {
     switch (ctx.pending.hold(mbuf, egress, next_hop, ctx.now)) {
@@ -110,6 +129,9 @@ void hold(WorkerContext& ctx, rte_mbuf* mbuf, NicPortId egress, const IpAddr& ne
         case route::HoldResult::Held:
             ctx.count()[Counter::HeldForNextHop].add(1);
             break;
+        case route::HoldResult::FullFirst:
+            ask_unheld(ctx, mbuf, egress, next_hop);
+            [[fallthrough]];
         case route::HoldResult::Full:
             rte_pktmbuf_free(mbuf);
             ctx.count()[DropReason::PendingFull].add(1);

@@ -36,6 +36,7 @@ enum class HoldResult : uint8_t {
     Held,       // waits with others; the next hop has been asked for
     HeldFirst,  // waits as the first for this next hop: the caller must have it resolved
     Full,       // not taken: the caller drops it
+    FullFirst,  // not taken either, and none waits for this next hop: nothing else will have it resolved
 };
 
 template <typename Handle>
@@ -55,17 +56,17 @@ class PendingPackets {
     PendingPackets(const PendingPackets&) = delete;
     PendingPackets& operator=(const PendingPackets&) = delete;
 
-    // Takes `handle` over until take_ready or expire gives it back, unless the answer is Full.
+    // Takes `handle` over until take_ready or expire gives it back, unless the answer is Full or FullFirst.
     HoldResult hold(Handle handle, NicPortId egress, const IpAddr& address, TscTime now) noexcept {
-        if (free_packet_ == kEnd) {
-            return HoldResult::Full;
-        }
         const size_t bucket = bucket_of(egress, address);
         uint16_t at = buckets_[bucket];
         while (at != kEnd && !(hops_[at].egress == egress && hops_[at].address == address)) {
             at = hops_[at].bucket_next;
         }
         const bool is_first = at == kEnd;
+        if (free_packet_ == kEnd) {
+            return is_first ? HoldResult::FullFirst : HoldResult::Full;
+        }
         if (is_first) {
             at = open_hop(bucket, egress, address, now);
         } else if (hops_[at].count == limits::kPendingPerNextHop) {

@@ -38,11 +38,12 @@ TEST(PendingProperty, AgreesWithAList) {
 
         if (!random.one_in(20)) {
             const auto together = std::ranges::count_if(model, for_hop(egress, address));
-            const HoldResult expected = model.size() == limits::kPendingMax || together == limits::kPendingPerNextHop ? HoldResult::Full
+            const bool is_full = model.size() == limits::kPendingMax || together == limits::kPendingPerNextHop;
+            const HoldResult expected = is_full         ? (together == 0 ? HoldResult::FullFirst : HoldResult::Full)
                                         : together == 0 ? HoldResult::HeldFirst
                                                         : HoldResult::Held;
             ASSERT_EQ(pending.hold(next_handle, egress, address, now), expected) << "step " << step;
-            if (expected != HoldResult::Full) {
+            if (!is_full) {
                 model.push_back({next_handle++, egress, address, now});
             }
         } else if (random.one_in(2)) {

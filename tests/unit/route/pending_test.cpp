@@ -76,7 +76,7 @@ TEST(Pending, AFloodIsRefusedAndPasses) {
     for (uint32_t i = 0; i < limits::kPendingMax; ++i) {
         ASSERT_EQ(pending.hold(static_cast<int>(i), kP0, host(i), at_ms(i)), HoldResult::HeldFirst);
     }
-    EXPECT_EQ(pending.hold(-1, kP0, host(9999), at_ms(300)), HoldResult::Full);
+    EXPECT_EQ(pending.hold(-1, kP0, host(9999), at_ms(300)), HoldResult::FullFirst) << "none waits for it, so its caller asks";
     EXPECT_EQ(pending.hold(-1, kP0, host(3), at_ms(300)), HoldResult::Full);
     EXPECT_EQ(expired(pending, at_ms(kHoldMs + 1)), (std::vector<int>{0, 1}));
     EXPECT_EQ(pending.hold(-1, kP0, host(9999), at_ms(kHoldMs + 1)), HoldResult::HeldFirst);
