@@ -86,7 +86,8 @@ enum class Verdict : uint8_t {
     X(HostFrameInvalid, "host_frame_invalid", "Linux sent a frame to the twin that does not fit the port")                                 \
     X(PortRemoved, "port_removed", "the device of the port that it would leave by is gone")                                                \
     X(TxQueueFull, "tx_queue_full", "the NIC did not take packets as fast as they were ready")                                             \
-    X(NoBuffer, "no_buffer", "the packet buffers were used up, or one has no room for a longer header")
+    X(NoBuffer, "no_buffer", "the packet buffers were used up, or one has no room for a longer header")                                    \
+    X(NoVerdict, "no_verdict", "no stage has decided what becomes of the packet: a fault of penstockd")
 
 enum class DropReason : uint8_t {
 #define PENSTOCK_X(name, counter, meaning) name,

@@ -26,6 +26,7 @@ bool send_built(WorkerContext& ctx, const packet::FlowKey& key, Build&& build) n
         segment.to_host = false;
         return segment;
     };
+    ctx.count()[stats::Counter::SegmentsMade].add(1);
     OwnSegments& own = ctx.own_segments;
     if (own.room() == 0) {
         ctx.count()[DropReason::ResetLimited].add(1);

@@ -184,6 +184,7 @@ void send_cut(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i) 
                              : queue_for(ctx, io.port[burst.egress[i].value], made[number]);
     }
     ctx.count()[Counter::FragmentedPackets].add(1);
+    ctx.count()[Counter::FragmentsMade].add(count);
 }
 
 PENSTOCK_NOINLINE void send_in_fragments(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i) noexcept {
@@ -249,7 +250,7 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
                 free_and_count(ctx, &mbuf, 1, burst.reason[i]);
                 break;
             case Verdict::None:
-                PENSTOCK_ASSERT(!"every stage has run, so every packet has a verdict");
+                free_and_count(ctx, &mbuf, 1, DropReason::NoVerdict);
                 break;
         }
     }

@@ -7,8 +7,10 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "dataplane/packet/parse.hpp"
+#include "dataplane/pipeline/tx.hpp"
 #include "dataplane/worker/worker_set.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
 #include "tests/bound/allocation_count.hpp"
@@ -426,6 +428,219 @@ TEST_P(Workers, HoldPacketsUntilLinuxKnowsTheNextHop) {
     const std::vector<uint8_t> syn = cluster_->take_frame();
     ASSERT_FALSE(syn.empty());
     EXPECT_EQ(load<MacAddr>(syn.data()), backend_mac(200));
+}
+
+// One worker's disposal without its loop, rings and queues: what leaves a burst otherwise than by one of these.
+class Disposal : public testing::Test {
+ protected:
+    void SetUp() override { ASSERT_TRUE(start_eal()); }
+    // Packet 0 of an otherwise empty burst.
+    pipeline::Burst& burst_with(const std::vector<uint8_t>& frame) {
+        rte_mbuf* mbuf = rte_pktmbuf_alloc(pool());
+        PENSTOCK_CHECK(mbuf != nullptr);
+        std::memcpy(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(frame.size())), frame.data(), frame.size());
+        burst_ = {};
+        burst_.add(mbuf, rte_pktmbuf_mtod(mbuf, uint8_t*), static_cast<uint16_t>(frame.size()), static_cast<uint16_t>(frame.size()),
+                   {kUp, {}, 0});
+        return burst_;
+    }
+    void hold(const std::vector<uint8_t>& frame, NicPortId egress, const IpAddr& next_hop) {
+        pipeline::Burst& burst = burst_with(frame);
+        burst.verdict[0] = Verdict::Hold;
+        burst.egress[0] = egress;
+        burst.next_hop[0] = next_hop;
+        pipeline::dispose(context_, io_, burst);
+    }
+    std::set<IpAddr> asked() {
+        std::set<IpAddr> addresses;
+        while (const auto request = context_.resolve->pop()) {
+            addresses.insert(request->address);
+        }
+        return addresses;
+    }
+    void TearDown() override {
+        context_.pending.clear([](rte_mbuf* mbuf) { rte_pktmbuf_free(mbuf); });
+    }
+
+    VirtualGateway gateway_;
+    pipeline::WorkerContext& context_ = gateway_.worker(0);
+    pipeline::WorkerIo io_;
+    pipeline::Burst burst_;
+};
+
+// When as many packets wait as may, a next hop that nobody has asked for yet is asked for all the same.
+TEST_F(Disposal, AFullWaitingRoomStillAsksForANewNextHop) {
+    gateway_.publish({TestService{.frontends = {{kVip, 80}}, .backends = {200}}});
+    context_.begin_round(&gateway_.snapshot(), {1'000'000'000'000});
+    const auto to = [](const IpAddr& source, const IpAddr& destination) {
+        return eth().ipv4(source.to_string(), destination.to_string()).udp(1, 2).payload("x").build();
+    };
+    const auto host = [](uint32_t n) { return IpAddr::v4(10, 80, static_cast<uint8_t>(100 + n / 256), static_cast<uint8_t>(n)); };
+    for (uint32_t n = 0; n < limits::kPendingMax; ++n) {
+        hold(to(kVip, host(n)), kUp, host(n));
+    }
+    EXPECT_EQ(context_.pending.size(), limits::kPendingMax);
+    EXPECT_GT(asked().size(), 0u);
+    uint64_t dropped = 0;
+    const auto is_dropped = [&] { return std::exchange(dropped, context_.count()[DropReason::PendingFull].read()) + 1 == dropped; };
+    // Spoofed clients on a link, each another one; then an endpoint, and a router.
+    for (uint32_t n = limits::kPendingMax; n < 1'000; ++n) {
+        hold(to(kVip, host(n)), kUp, host(n));
+        ASSERT_TRUE(is_dropped());
+    }
+    // The filter of endpoints takes a few others for some.
+    const size_t of_flood = asked().size();
+    EXPECT_GE(of_flood, limits::kUnheldAsksPerSecondOfHosts);
+    EXPECT_LT(of_flood, 2 * limits::kUnheldAsksPerSecondOfHosts);
+    hold(to(kClusterAddress, backend_address(200)), kCluster, backend_address(200));
+    EXPECT_TRUE(is_dropped());
+    const IpAddr router = IpAddr::v4(10, 80, 1, 254);
+    hold(to(kVip, IpAddr::v4(203, 0, 113, 9)), kUp, router);
+    EXPECT_TRUE(is_dropped());
+    EXPECT_EQ(asked(), (std::set<IpAddr>{backend_address(200), router}));
+    hold(to(kClusterAddress, backend_address(200)), kCluster, backend_address(200));
+    EXPECT_TRUE(asked().empty()) << "not with each packet";
+    hold(to(kVip, host(0)), kUp, host(0));
+    EXPECT_TRUE(asked().empty()) << "for this one packets wait, and they ask";
+}
+
+TEST_F(Disposal, APacketWithoutAVerdictIsDroppedByName) {
+    const unsigned buffers = rte_mempool_avail_count(pool());
+    context_.begin_round(&gateway_.snapshot(), {1'000'000'000'000});
+    pipeline::dispose(context_, io_, burst_with(from_client(1'000).build()));
+    EXPECT_EQ(context_.count()[DropReason::NoVerdict].read(), 1u);
+    EXPECT_EQ(rte_mempool_avail_count(pool()), buffers);
+}
+
+// Every packet that comes in, or is made here, ends in one counter: what a reader of counters alone has to go by.
+TEST_P(Workers, BooksCloseFromCountersAlone) {
+    gateway_.set_mtu(kCluster, 600);
+    start(GetParam());
+    Prng random;
+    TestService dns{.name = "dns", .protocol = Protocol::Udp, .frontends = {{kVip, 53}}, .backends = {11, 12}, .backend_port = 5353};
+    TestService lost{.name = "lost", .protocol = Protocol::Udp, .frontends = {{kVip, 54}}, .backends = {200}, .backend_port = 5353};
+    TestService empty{.name = "empty", .frontends = {{kVip, 81}}};
+    gateway_.set_unresolved({200});
+    workers_->publish(snapshot_of(gateway_, {web_, dns, lost, empty}));
+    const auto any_client = [&](uint8_t ttl = 64) {
+        return eth()
+            .from_mac(kClientMac.to_string())
+            .to_mac(kUpMac.to_string())
+            .ipv4("10.80.1." + std::to_string(random.between(2, 250)), "80.11.12.10")
+            .ttl(ttl);
+    };
+    const auto any_port = [&] { return static_cast<uint16_t>(random.between(1'000, 1'100)); };
+    const auto any_payload = [&] { return random.bytes(random.between(1, 1'400)); };
+    const auto add_any = [&](std::vector<std::vector<uint8_t>>& frames) {
+        switch (random.below(10)) {
+            case 0:
+                return frames.push_back(any_client().tcp(any_port(), 80, "S").build());
+            case 1:
+                return frames.push_back(any_client().tcp(any_port(), 80, random.one_in(2) ? "A" : "R").payload(any_payload()).build());
+            case 2:
+                return frames.push_back(any_client().tcp(any_port(), 81, "S").build());
+            case 3:
+                return frames.push_back(any_client().dont_fragment().udp(any_port(), 53).payload(any_payload()).build());
+            case 4:
+                return frames.push_back(any_client(static_cast<uint8_t>(random.between(1, 2))).udp(any_port(), 53).payload("?").build());
+            case 5:
+                return frames.push_back(any_client().udp(any_port(), 54).payload(any_payload()).build());
+            case 6:
+                return frames.push_back(random.bytes(random.between(1, 200)));
+            case 7:
+                return frames.push_back(eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build());
+            default: {  // in any order, and not always whole
+                std::vector<std::vector<uint8_t>> pieces =
+                    cut(any_client().udp(any_port(), 53).payload(random.bytes(1'400)).build(), static_cast<uint32_t>(random.next()), 304);
+                for (size_t i = pieces.size(); i > 1; --i) {
+                    std::swap(pieces[i - 1], pieces[random.below(i)]);
+                }
+                pieces.resize(random.one_in(4) ? pieces.size() - 1 : pieces.size());
+                frames.insert(frames.end(), pieces.begin(), pieces.end());
+            }
+        }
+    };
+    uint64_t put = 0, sent_from_host = 0, left = 0, at_linux = 0;
+    // What has left until now is taken; endpoints accept connections. False: nothing had left.
+    const auto drain = [&] {
+        std::array<rte_mbuf*, 32> punted;
+        const uint64_t before = left + at_linux;
+        for (RingPort* port : {up_.get(), cluster_.get()}) {
+            while (rte_mbuf* mbuf = port->try_take()) {
+                ++left;
+                const uint8_t* const data = rte_pktmbuf_mtod(mbuf, const uint8_t*);
+                const std::vector<uint8_t> frame(data, data + mbuf->data_len);
+                rte_pktmbuf_free(mbuf);
+                packet::Parsed parsed;
+                if (port == cluster_.get() && packet::parse(frame, parsed) && parsed.kind == packet::PacketKind::Flow &&
+                    parsed.key.protocol == Protocol::Tcp && parsed.tcp_flags.bits == packet::TcpFlags::kSyn) {
+                    cluster_->put(reply_to(parsed.key), static_cast<uint16_t>(random.below(GetParam())));
+                    ++put;
+                }
+            }
+        }
+        for (const NicPortId port : {kUp, kCluster}) {
+            for (size_t taken; (taken = workers_->take_punted(port, punted)) > 0;) {
+                at_linux += taken;
+                // Linux sends some of it back.
+                const auto given = static_cast<size_t>(workers_->send_from_host(port, {punted.data(), taken / 2}));
+                sent_from_host += given;
+                for (size_t i = given; i < taken; ++i) {
+                    rte_pktmbuf_free(punted[i]);
+                }
+            }
+        }
+        return left + at_linux > before;
+    };
+    const auto total_drops = [&] {
+        uint64_t total = 0;
+        for (uint8_t w = 0; w < GetParam(); ++w) {
+            for (size_t reason = 0; reason < kDropReasons; ++reason) {
+                total += workers_->inspect().drops({w}, static_cast<DropReason>(reason));
+            }
+        }
+        return total;
+    };
+    using stats::Counter;
+    const auto came = [&] {
+        return sum(Counter::RxPackets) + sum(Counter::FromHost) + sum(Counter::FragmentsMade) + sum(Counter::SegmentsMade);
+    };
+    const auto went = [&] { return sum(Counter::TxPackets) + sum(Counter::Punted) + sum(Counter::FragmentedPackets) + total_drops(); };
+    const auto settles = [&] {  // packets that wait do so for a second
+        for (int tries = 0; tries < 200'000; ++tries) {
+            const bool are_closed = sum(Counter::RxPackets) == put && sum(Counter::FromHost) == sent_from_host && came() == went();
+            if (!drain() && are_closed) {
+                return true;
+            }
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+        return false;
+    };
+    for (int phase = 0; phase < 3; ++phase) {
+        for (int round = 0; round < 40; ++round) {
+            std::vector<std::vector<uint8_t>> frames;
+            while (frames.size() < 50) {
+                add_any(frames);
+            }
+            for (const std::vector<uint8_t>& frame : frames) {
+                up_->put(frame, static_cast<uint16_t>(random.below(GetParam())));
+                ++put;
+            }
+            drain();
+        }
+        if (phase == 1) {  // flows end, so workers make up segments
+            gateway_.order({.backend = gateway_.backend_of(web_, 11)});
+            workers_->publish(std::make_unique<config::Snapshot>(gateway_.snapshot()));
+        }
+        ASSERT_TRUE(settles()) << "in " << came() << ", out " << went() << ", put " << put << ", from Linux " << sent_from_host;
+        EXPECT_EQ(sum(Counter::HandedOff), sum(Counter::HandedIn));
+        EXPECT_EQ(sum(Counter::TxPackets), left);
+        EXPECT_EQ(sum(Counter::Punted), at_linux);
+    }
+    EXPECT_GT(sum(Counter::FragmentsMade), sum(Counter::FragmentedPackets));
+    EXPECT_GT(sum(Counter::SegmentsMade), 0u);
+    EXPECT_GT(sum(Counter::HeldForNextHop), 0u);
+    EXPECT_GT(sum(Counter::FragmentsHeld), 0u);
 }
 
 // In real buffers: at once, and for a next hop that is still to be found. No buffer is lost or kept.
