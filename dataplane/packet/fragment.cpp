@@ -131,4 +131,25 @@ ParseResult read_first_fragment(ByteView frame, Parsed& parsed) noexcept {
     return parsed.ip_protocol == static_cast<uint8_t>(Protocol::Udp) ? read_udp(frame, parsed) : ParseResult();
 }
 
+void set_datagram_id(uint8_t* frame, uint32_t id) noexcept {
+    uint8_t* const ip_at = frame + sizeof(EthernetHeader);
+    if (ether_type(frame) == kEtherTypeIpv4) {
+        uint8_t* const id_at = ip_at + offsetof(Ipv4Header, id);
+        uint8_t* const sum_at = ip_at + offsetof(Ipv4Header, checksum);
+        const auto next = Be16::from_host(static_cast<uint16_t>(id));
+        store(sum_at, FoldedDelta(ChecksumDelta().replace(load<Be16>(id_at), next)).applied_to(load<Be16>(sum_at)));
+        store(id_at, next);
+        return;
+    }
+    uint8_t* at = ip_at + sizeof(Ipv6Header);
+    uint8_t kind = ip_at[offsetof(Ipv6Header, next_header)];
+    for (unsigned walked = 0; kind != Ipv6ExtensionHeader::kFragment; ++walked) {
+        PENSTOCK_ASSERT(is_extension(kind) && walked < kExtensionHeadersMax);
+        const auto header = load<Ipv6ExtensionHeader>(at);
+        kind = header.next_header;
+        at += header.bytes();
+    }
+    store(at + sizeof(Ipv6ExtensionHeader) - sizeof(Be32), Be32::from_host(id));
+}
+
 }  // namespace penstock::packet

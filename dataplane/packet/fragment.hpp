@@ -41,4 +41,8 @@ void translate_fragment(uint8_t* frame, const Parsed& parsed, const Address& sou
     translate_ip<Address>(frame, parsed, source, destination, ip);
 }
 
+// Gives the IP packet in `frame`, which is untagged, another identification, over IPv4 with its header's checksum: the low half of `id`.
+// One of IPv6 has a fragment header, in front of which stand at most the extension headers that the parser walks.
+void set_datagram_id(uint8_t* frame, uint32_t id) noexcept;
+
 }  // namespace penstock::packet

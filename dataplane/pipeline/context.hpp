@@ -84,15 +84,17 @@ struct WorkerContext {
     lb::AffinityTable affinity;  // the same memory for all workers
     stats::CounterRows counters;
     ResolveQueue* resolve = nullptr;
-    uint32_t ipv4_ids = 0;  // of packets that became IPv4
+    std::array<uint32_t, 256> datagram_ids{};  // of next_datagram_id(), by a hash of the destination
 
     stats::WorkerCounters& count() noexcept { return *counters.worker; }
     stats::PortCounters& count(NicPortId port) noexcept { return counters.worker->ports[port.value]; }
-    // For a packet to `destination` that has had no id. None of this worker's last 65,536 / workers to it has the same, and hardly one of
-    // another worker's. Each destination's are counted from another place, so that one peer's do not foretell others' (RFC 7739); how many
-    // of them came between two of its own it does see.
-    uint16_t next_ipv4_id(const IpAddr& destination) noexcept {
-        return static_cast<uint16_t>(ipv4_ids++ * workers + self.value + owner.client_hash(destination));
+    // An identification for a datagram to `destination`, of the gateway's own. None of this worker's last 2^32 / workers to it has the
+    // same, and hardly one of another worker's. Each destination's are counted from another place, so that one peer's do not foretell
+    // others' (RFC 7739); how many of them came between two of its own it does see.
+    uint32_t next_datagram_id(const IpAddr& destination) noexcept {
+        const uint64_t hash = owner.client_hash(destination);
+        uint32_t& count = datagram_ids[hash >> 32 & (datagram_ids.size() - 1)];
+        return count++ * workers + self.value + static_cast<uint32_t>(hash);
     }
     // The same over IPv4: 65,536 / workers.
     uint16_t next_ipv4_id(const IpAddr& destination) noexcept { return static_cast<uint16_t>(next_datagram_id(destination)); }

@@ -1,6 +1,7 @@
 #include "dataplane/pipeline/forward.hpp"
 
 #include "dataplane/base/bytes.hpp"
+#include "dataplane/packet/fragment.hpp"
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/own_errors.hpp"
 
@@ -27,7 +28,22 @@ bool may_be_split(const uint8_t* frame, const packet::Parsed& parsed) noexcept {
     return parsed.family == IpFamily::V4 && header[offsetof(packet::Ipv6Header, next_header)] == packet::Ipv6ExtensionHeader::kFragment;
 }
 
+// Packet i is about to be cut. Its pieces have an identification of the gateway's own where its source is no longer its sender's: two
+// senders' ids may be the same (docs/adr/0025). A fragment has got one already, with the rest of its datagram (fragments.cpp).
+void renumber(WorkerContext& ctx, Burst& burst, uint32_t i, const IpAddr& destination) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    const bool is_flows = parsed.kind == packet::PacketKind::Flow && !burst.answers[i];
+    if (parsed.is_fragment || (is_flows && keeps_source(ctx.connections.at(burst.found[i].index), burst.found[i].direction))) {
+        return;
+    }
+    packet::set_datagram_id(burst.data[i], ctx.next_datagram_id(destination));
+}
+
 }  // namespace
+
+bool keeps_source(const conn::Entry& connection, conn::Direction direction) noexcept {
+    return connection.source_kept && direction == conn::Direction::Forward;
+}
 
 bool can_go_by(const route::Hop& hop, const uint8_t* frame, const packet::Parsed& parsed) noexcept {
     return parsed.l3_length <= hop.mtu || may_be_split(frame, parsed);
@@ -57,6 +73,7 @@ void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, const route::Hop& 
     if (!may_be_split(burst.data[i], burst.parsed[i])) {
         return tell_too_big(ctx, burst, i, hop.mtu, Frame::Translated);
     }
+    renumber(ctx, burst, i, destination);
     burst.verdict[i] = Verdict::Split;
     burst.egress[i] = hop.egress;
     burst.split[i] = {hop.mtu, !hop.is_usable};

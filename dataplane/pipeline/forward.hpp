@@ -20,6 +20,14 @@ PENSTOCK_NOINLINE void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, 
 // Whether `frame`, of the packet that `parsed` describes, goes by `hop`, whole or in fragments. Where it does not, exceed_mtu() answers it.
 [[nodiscard]] bool can_go_by(const route::Hop& hop, const uint8_t* frame, const packet::Parsed& parsed) noexcept;
 
+// Whether a packet to `destination` has a next hop, or is for the host. A look-up: what must not be answered in vain asks this first.
+[[nodiscard]] inline bool has_way_to(const route::RouteTable& routes, const IpAddr& destination) noexcept {
+    return routes.hop(destination) != nullptr || routes.is_host_address(destination);
+}
+
+// Whether packets of `connection` that arrive in `direction` leave with the source that they came with. Replies come from the VIP.
+[[nodiscard]] bool keeps_source(const conn::Entry& connection, conn::Direction direction) noexcept;
+
 // Which twin Linux takes a packet from `source` by, without doubting it; unset where Linux has no route there.
 [[nodiscard]] NicPortId twin_towards(const route::RouteTable& routes, const IpAddr& source) noexcept;
 

@@ -20,6 +20,7 @@
 #include <array>
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <utility>
 
 #include "dataplane/base/hash.hpp"
@@ -60,6 +61,8 @@ struct DatagramFate {
     uint8_t tried = 0;  // where handed: the candidate that it was (HandoffNote)
     ConnectionIndex connection;
     uint32_t generation = 0;  // of the connection: another one may have its place meanwhile
+    // The identification that all of the datagram leaves with; empty: its sender's.
+    std::optional<uint32_t> id = {};
     constexpr bool operator==(const DatagramFate&) const = default;
 };
 

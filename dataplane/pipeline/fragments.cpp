@@ -104,6 +104,17 @@ Fate fate_after(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexce
     return {.kind = had_flow || !burst.arrival[i].note.from_host ? Fate::Kind::Dead : Fate::Kind::Relayed};
 }
 
+// Packet i, the first fragment of a datagram of a flow, has been translated. Where its source is no longer its sender's, all of the
+// datagram leaves with an identification of the gateway's own: its receiver joins fragments by addresses and identification, and another
+// sender behind the same source may use the same one (RFC 6864, 5.3.1).
+void renumber_first(WorkerContext& ctx, Burst& burst, uint32_t i, Fate& fate) noexcept {
+    const conn::Entry& connection = ctx.connections.at(fate.connection);
+    if (!keeps_source(connection, fate.direction)) {
+        fate.id = ctx.next_datagram_id(connection.key(conn::opposite(fate.direction)).source);
+        packet::set_datagram_id(burst.data[i], *fate.id);
+    }
+}
+
 void take_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     packet::Parsed& parsed = burst.parsed[i];
     const HandoffNote& note = burst.arrival[i].note;
@@ -175,6 +186,9 @@ void translate_later(WorkerContext& ctx, Burst& burst, uint32_t i, const Fate& f
         packet::translate_fragment(burst.data[i], parsed, connection.v6_destination(other), destination, ip);
         forward_one(ctx, burst, i, IpAddr::v6(destination), parsed.l3_length);
     }
+    if (fate.id && burst.verdict[i] != Verdict::Drop) {
+        packet::set_datagram_id(burst.data[i], *fate.id);
+    }
 }
 
 // False: it waits.
@@ -234,7 +248,10 @@ void follow_fragments(WorkerContext& ctx, Burst& burst) noexcept {
         if (burst.parsed[i].kind != PacketKind::Flow) {
             continue;
         }
-        const Fate fate = fate_after(ctx, burst, i);
+        Fate fate = fate_after(ctx, burst, i);
+        if (fate.kind == Fate::Kind::Flow && burst.datagram[i].is_set()) {
+            renumber_first(ctx, burst, i, fate);
+        }
         conclude(ctx, burst, i, fate);
         if (fate.kind == Fate::Kind::Flow && !burst.datagram[i].is_set()) {
             burst.drop(i, DropReason::FragmentsFull);  // the rest could not follow it

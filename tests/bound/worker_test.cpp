@@ -742,7 +742,7 @@ TEST_P(Workers, ConvertToTheOtherFamily_ANN32) {
     const std::vector<uint8_t> first = cluster_->take_frame();
     ASSERT_GT(first.size(), 64u);
     const std::vector<std::vector<uint8_t>> pieces =
-        cut(to_endpoint().tcp(load<Be16>(first.data() + 62).host(), 9376, "S").payload(payload).build(), 77, 1232);
+        cut(to_endpoint().tcp(load<Be16>(first.data() + 62).host(), 9376, "S").payload(payload).build(), id_of(first), 1232);
     ASSERT_EQ(pieces.size(), 2u);
     EXPECT_TRUE(same_frame(first, pieces[0]));
     EXPECT_TRUE(same_frame(cluster_->take_frame(), pieces[1]));

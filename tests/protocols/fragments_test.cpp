@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <string>
@@ -39,16 +40,34 @@ Frame payload_of(size_t bytes, uint64_t start = 1) {
     return Prng(start).bytes(bytes);
 }
 
-// Frames that left, in no order.
-testing::AssertionResult same_frames(Frames actual, Frames expected) {
-    std::ranges::sort(actual);
-    std::ranges::sort(expected);
+// One frame, apart from its identification.
+testing::AssertionResult same_but_id(const Frame& actual, const Frame& expected) {
+    return same_frame(with_id(actual, 0), with_id(expected, 0));
+}
+
+// Frames that left, in no order. What has one identification in `expected` has one in `actual`, and what has another one another.
+testing::AssertionResult same_frames(const Frames& actual, const Frames& expected) {
     if (actual.size() != expected.size()) {
         return testing::AssertionFailure() << actual.size() << " frames, expected " << expected.size();
     }
-    for (size_t i = 0; i < actual.size(); ++i) {
-        if (const auto same = same_frame(actual[i], expected[i]); !same) {
+    const auto sorted = [](const Frames& frames) {
+        std::vector<std::pair<Frame, uint32_t>> with_ids;
+        for (const Frame& frame : frames) {
+            with_ids.emplace_back(with_id(frame, 0), id_of(frame));
+        }
+        std::ranges::sort(with_ids);
+        return with_ids;
+    };
+    const auto are = sorted(actual), should_be = sorted(expected);
+    std::map<uint32_t, uint32_t> of_expected, of_actual;
+    for (size_t i = 0; i < are.size(); ++i) {
+        if (const auto same = same_frame(are[i].first, should_be[i].first); !same) {
             return same;
+        }
+        if (of_expected.try_emplace(should_be[i].second, are[i].second).first->second != are[i].second ||
+            of_actual.try_emplace(are[i].second, should_be[i].second).first->second != should_be[i].second) {
+            return testing::AssertionFailure() << "a datagram with the id " << should_be[i].second << " has a fragment with the id "
+                                               << are[i].second << ", which is not that of its others, or is another datagram's";
         }
     }
     return testing::AssertionSuccess();
@@ -177,7 +196,8 @@ TEST_P(Fragments, ThatWaitedLeaveInTheOrderInWhichTheyCame_NAT007) {
     std::ranges::reverse(expected);  // the first one, then from the last one on
     ASSERT_EQ(left.size(), 42u);
     for (size_t i = 0; i < left.size(); ++i) {
-        EXPECT_TRUE(same_frame(left[i], expected[i])) << i;
+        EXPECT_TRUE(same_but_id(left[i], expected[i])) << i;
+        EXPECT_EQ(id_of(left[i]), id_of(left[0])) << i;
     }
     if (workers == 1) {  // others find the note of the first one where it was handed on
         EXPECT_EQ(gateway.count(Counter::FragmentsHeld), 41u);
@@ -226,6 +246,54 @@ TEST_P(Fragments, OfManyDatagramsInOneBurst_NAT007) {
     }
     EXPECT_EQ(gateway.connections(), 1u);
     EXPECT_EQ(datagrams(), 0u);
+}
+
+// An endpoint joins fragments by addresses and identification. Where it sees the gateway for its clients, one client must not be able to
+// put its own beginning before another's end, nor may it happen by chance. A client behind its own address can only hurt itself.
+TEST_P(Fragments, OfTwoClientsWithOneIdAreNotJoined_NAT007_RFC6864_5_3_1) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    const IpAddr attacker = family == IpFamily::V4 ? IpAddr::v4(10, 80, 1, 66) : v6_on_link(1, 66);
+    for (int round = 0; round < 40; ++round) {
+        const Frames victims = cut(ends.from_client().udp(5000, 53).payload(payload_of(2'000)).build(), ++next_id, kEthernetPiece);
+        const Frames attackers =
+            cut(ends.ip(Ends::from_uplink(), attacker, ends.vip, 64).udp(5000, 53).payload(payload_of(2'000, 7)).build(), next_id,
+                kEthernetPiece);
+        ASSERT_EQ(victims.size(), 2u);
+        const Frames left = pass({victims[0], attackers[0], victims[1], attackers[1]}, kUp);
+        ASSERT_EQ(left.size(), 4u);
+        EXPECT_EQ(id_of(left[0]), id_of(left[2]));
+        EXPECT_EQ(id_of(left[1]), id_of(left[3]));
+        if (translated) {
+            EXPECT_NE(id_of(left[0]), id_of(left[1]));
+        } else {
+            EXPECT_EQ(id_of(left[0]), next_id) << "the client's own, with the client's own address";
+            EXPECT_EQ(id_of(left[1]), next_id);
+        }
+    }
+}
+
+// Nor two endpoints' answers by a client, which sees the Service's address for both of them.
+TEST_P(Fragments, OfTwoEndpointsWithOneIdAreNotJoined_NAT007_RFC6864_5_3_1) {
+    TestService service = service_on_both(Protocol::Udp, 53, 5353, source);
+    service.backends = {11, 12};
+    gateway.publish({service});
+    std::map<uint8_t, Frames> answers;  // by endpoint
+    for (L4Port client_port = 5'000; answers.size() < 2 && client_port < 5'100; ++client_port) {
+        const Outcome query = gateway.send(ends.from_client().udp(client_port, 53).payload("?").build(), kUp, any_queue());
+        const packet::FlowKey inside = key_of(query.frame);
+        const uint8_t host = inside.destination.bytes()[15];
+        answers[host] = cut(ends.ip(Ends::from_cluster(host), inside.destination, inside.source, 64)
+                                .udp(5353, inside.source_port)
+                                .payload(payload_of(2'000, host))
+                                .build(),
+                            77, kEthernetPiece);
+    }
+    ASSERT_EQ(answers.size(), 2u);
+    const Frames left = pass({answers[11][0], answers[12][0], answers[11][1], answers[12][1]}, kCluster);
+    ASSERT_EQ(left.size(), 4u);
+    EXPECT_EQ(id_of(left[0]), id_of(left[2]));
+    EXPECT_EQ(id_of(left[1]), id_of(left[3]));
+    EXPECT_NE(id_of(left[0]), id_of(left[1]));
 }
 
 TEST_P(Fragments, OfTcpSegmentsFollowTheirConnection_NAT007) {
@@ -370,7 +438,7 @@ TEST_P(Fragments, ThatContradictOneAnotherAreDroppedByName_NAT007) {
             if (step.dropped == kLeaves) {
                 EXPECT_EQ(outcome.verdict, Verdict::Transmit)
                     << c.name << ", from " << step.piece.begin << ": " << text_of(outcome.reason).counter;
-                EXPECT_TRUE(same_frame(outcome.frame, make(translated_whole))) << c.name;
+                EXPECT_TRUE(same_but_id(outcome.frame, make(translated_whole))) << c.name;
             } else {
                 expect_drop(outcome, step.dropped, std::string(c.name) + ", from " + std::to_string(step.piece.begin));
             }

@@ -132,10 +132,21 @@ TEST_P(PathMtu, WithoutDfAnIpv4PacketLeavesInFragments_ICMP004) {
         const auto l4 = whole.begin() + kEthernetBytes + 20;
         return std::vector<uint8_t>(l4 + static_cast<std::ptrdiff_t>(from), l4 + static_cast<std::ptrdiff_t>(to));
     };
+    const auto id = static_cast<uint16_t>(id_of(out.fragments[0]));
     EXPECT_TRUE(
-        same_frame(out.fragments[0], PacketBuilder(towards).id(77).more_fragments().ip_protocol(17).payload(piece(0, 1376)).build()));
+        same_frame(out.fragments[0], PacketBuilder(towards).id(id).more_fragments().ip_protocol(17).payload(piece(0, 1376)).build()));
     EXPECT_TRUE(same_frame(out.fragments[1],
-                           PacketBuilder(towards).id(77).fragment_offset(172).ip_protocol(17).payload(piece(1376, 1480)).build()));
+                           PacketBuilder(towards).id(id).fragment_offset(172).ip_protocol(17).payload(piece(1376, 1480)).build()));
+    // Another client's packet with the same id is another datagram, also at the endpoint (RFC 6864, 5.3.1).
+    const IpAddr other = IpAddr::v4(10, 80, 1, 66);
+    const Outcome others = gateway.send(ends.ip(Ends::from_uplink(), other, ends.vip, 64).id(77).udp(5000, 80).payload(payload).build());
+    ASSERT_EQ(others.verdict, Verdict::Split);
+    if (translated) {
+        EXPECT_NE(id_of(others.fragments[0]), id);
+    } else {
+        EXPECT_EQ(id, 77);
+        EXPECT_EQ(id_of(others.fragments[0]), 77u);
+    }
 
     const auto back = ThroughOneEndpoint::from_endpoint().udp(9376, port).payload(payload).build();
     const Outcome home = gateway.send(back, kCluster, {static_cast<uint8_t>(workers - 1)});

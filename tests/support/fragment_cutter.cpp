@@ -27,7 +27,43 @@ void set_word(std::vector<uint8_t>& frame, size_t at, size_t value) {
     frame[at + 1] = static_cast<uint8_t>(value);
 }
 
+// Where the fragment header of an IPv6 packet is; the packet's end where it has none.
+size_t fragment_header_at(ByteView frame) {
+    size_t at = kIpAt + kIpv6Bytes;
+    for (uint8_t kind = frame[kIpAt + 6]; kind != kFragmentHeader; at += 8 + size_t{frame[at + 1]} * 8) {
+        if (kind != 0 && kind != 43 && kind != 60) {
+            return frame.size();
+        }
+        kind = frame[at];
+        if (kind == kFragmentHeader) {
+            return at + 8 + size_t{frame[at + 1]} * 8;
+        }
+    }
+    return at;
+}
+
 }  // namespace
+
+uint32_t id_of(ByteView frame) {
+    const auto word = [&](size_t at) { return uint32_t{frame[at]} << 8 | frame[at + 1]; };
+    if (is_ipv4(frame)) {
+        return word(kIpAt + 4);
+    }
+    const size_t at = fragment_header_at(frame);
+    return at == frame.size() ? 0 : word(at + 4) << 16 | word(at + 6);
+}
+
+std::vector<uint8_t> with_id(std::vector<uint8_t> frame, uint32_t id) {
+    if (is_ipv4(frame)) {
+        set_word(frame, kIpAt + 4, id & 0xffff);
+        set_word(frame, kIpAt + 10, 0);
+        set_word(frame, kIpAt + 10, reference_checksum(ByteView(frame).subspan(kIpAt, header_bytes(frame))));
+    } else if (const size_t at = fragment_header_at(frame); at != frame.size()) {
+        set_word(frame, at + 4, id >> 16);
+        set_word(frame, at + 6, id & 0xffff);
+    }
+    return frame;
+}
 
 std::vector<uint8_t> fragment_like(ByteView like, uint32_t id, size_t begin, bool more, ByteView content) {
     const size_t header = header_bytes(like);

@@ -16,4 +16,10 @@ namespace penstock::test {
 // One fragment of any place and content. `like` gives Ethernet and IP headers, and over IPv6 the number of what the datagram begins with.
 [[nodiscard]] std::vector<uint8_t> fragment_like(ByteView like, uint32_t id, size_t begin, bool more, ByteView content);
 
+// The identification of an IPv4 packet, or in the fragment header of an IPv6 packet; 0 where it has none.
+[[nodiscard]] uint32_t id_of(ByteView frame);
+
+// The same frame with another identification, and over IPv4 with the checksum that belongs to it.
+[[nodiscard]] std::vector<uint8_t> with_id(std::vector<uint8_t> frame, uint32_t id);
+
 }  // namespace penstock::test

@@ -319,10 +319,12 @@ void judge_error(const Case& the) {
 void judge_fragment(const Case& the) {
     auto& left_with = the.first_fragments[{the.in.source, the.in.destination, the.in.datagram_id, the.arrived.from_host}];
     const uint8_t protocol = the.in.is_v4 || the.out.is_v4 ? the.out.protocol : uint8_t{0};
-    const std::tuple leaves(the.out.source, the.out.destination, protocol);
+    const std::tuple leaves(the.out.source, the.out.destination, protocol, the.out.datagram_id);
+    the.rule(the.out.source != the.in.source || the.out.datagram_id == the.in.datagram_id,
+             "with its sender's address it has its sender's id");
     if (the.in.is_later_fragment) {
         the.rule(left_with.contains(leaves),
-                 "a later fragment leaves with the addresses and protocol of its datagram's first one, behind it");
+                 "a later fragment leaves with the addresses, the protocol and the id of its datagram's first one, behind it");
         return;
     }
     the.rule(the.in.protocol == kUdp ? the.in.l4_bytes() >= 8 : the.in.protocol == kTcp && the.in.l4_bytes() >= 20,
@@ -447,14 +449,11 @@ void judge_converted_header(const Case& the) {
         const bool is_to_be_cut =
             plain > std::min<size_t>(kIpv6MtuMin, the.rules.mtu()) && !has_df(the.before(), the.in) && the.outcome.verdict != Verdict::Punt;
         the.rule(is_cut == is_to_be_cut, "IPv4 that may be cut becomes IPv6 that fits any link");
-        the.rule(!(the.in.is_fragment || is_cut) || the.out.datagram_id == word_at(the.before(), the.in.l3 + 4),
-                 "a fragment keeps its datagram's id");
     } else {
         the.rule(header == 20, "as IPv4 a packet has no options");
         const bool is_cut_by_sender = the.in.has_fragment_header;
         the.rule(has_df(the.after(), the.out) == (!is_cut_by_sender && the.out.l3_bytes > kIpv6MtuMin - 20),
                  "as IPv4 a packet may be cut where no sender of IPv6 would make it shorter");
-        the.rule(!is_cut_by_sender || the.out.datagram_id == (the.in.datagram_id & 0xffff), "a fragment keeps its datagram's id");
     }
     the.rule(traffic_class(the.before(), the.in) == traffic_class(the.after(), the.out), "a packet keeps its traffic class");
     the.rule(the.in.fragment_offset == the.out.fragment_offset && the.in.has_more == the.out.has_more, "a fragment stays where it is");

@@ -25,8 +25,8 @@ struct Arrived {
     bool from_host = false;
 };
 
-// By the addresses and id of fragments, and whether Linux sent them: the addresses and the protocol that first ones have left with.
-using FirstFragments = std::map<std::tuple<IpAddr, IpAddr, uint32_t, bool>, std::set<std::tuple<IpAddr, IpAddr, uint8_t>>>;
+// By the addresses and id of fragments, and whether Linux sent them: the addresses, the protocol and the id that first ones have left with.
+using FirstFragments = std::map<std::tuple<IpAddr, IpAddr, uint32_t, bool>, std::set<std::tuple<IpAddr, IpAddr, uint8_t, uint32_t>>>;
 
 // How often the gateway may answer, counted anew: so many at once, so many a second, each worker for itself.
 class AnswerBudget {
