@@ -122,7 +122,10 @@ std::vector<po::options_description> settings() {
         ("midstream-pickup", text("WHETHER")->default_value("false"), "true: TCP segments without SYN, FIN and RST that belong to no connection "
             "are brought to an endpoint, of Services that schedule by sh or mh and keep the source, as after another gateway's failure; false: "
             "they get a RST")
-        ("ip-options", text("WHAT")->default_value("pass"), "pass or drop: packets with IPv4 options. Source routes are dropped in any case");
+        ("ip-options", text("WHAT")->default_value("pass"), "pass or drop: packets with IPv4 options. Source routes are dropped in any case")
+        ("min-path-mtu", text("BYTES")->default_value("1280"), "smallest path MTU that a client's ICMP error may report to an endpoint that "
+            "sees a SNAT address, 552-1500. The endpoint applies it to all clients. A smaller report is raised to BYTES; set it to the MTU of the "
+            "narrowest link that clients are behind");
 
     groups.emplace_back("Logging", kColumns, kColumns / 2).add_options()
         ("log-format", text("FORMAT")->default_value("text"), "text or json, one record a line on stderr")

@@ -23,6 +23,8 @@ constexpr unsigned kMemoryMbMax = 1'048'576;
 constexpr unsigned kConnectionsMin = 1'024;
 // Below this no wait for memory is shared, and some PMDs' vector paths take fewer than four packets for none.
 constexpr unsigned kBurstMin = 4;
+// Linux goes no lower (net.ipv4.route.min_pmtu); and what a larger value would raise, most links carry.
+constexpr unsigned kMinPathMtuMin = 552, kMinPathMtuMax = 1500;
 constexpr unsigned kConnectionsMax = 67'108'864;  // 2^26: 9 GB of table for one worker
 constexpr unsigned kFlowRulesMax = 65'536;        // of mark values, and far beyond what can be installed while somebody waits
 constexpr unsigned kAffinityEntriesMin = 1'024;
@@ -336,6 +338,11 @@ class Reader {
             return refuse("ip-options", "\"" + ip_options + "\" is neither pass nor drop");
         }
         options_.packets.passes_ip_options = ip_options == "pass";
+        const auto min_path_mtu = whole("min-path-mtu", kMinPathMtuMin, kMinPathMtuMax);
+        if (!min_path_mtu) {
+            return std::unexpected(min_path_mtu.error());
+        }
+        options_.packets.min_path_mtu = static_cast<uint16_t>(*min_path_mtu);
         return {};
     }
 

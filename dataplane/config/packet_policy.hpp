@@ -19,6 +19,9 @@ struct PacketPolicy {
     // offers is sent through the port in either case: by its receiver, and by the sender of the SYN that answers it.
     std::array<uint16_t, limits::kNicPortsMax> mss_max{};
     bool lowers_mss = false;  // some port has one
+    // The least MTU that a client's "too big" may tell an endpoint that sees a SNAT address: what the endpoint believes of that path it
+    // believes of all clients (ICMP-003). IPv6's own minimum.
+    uint16_t min_path_mtu = 1'280;
 };
 
 }  // namespace penstock::config

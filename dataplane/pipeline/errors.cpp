@@ -17,9 +17,6 @@ using packet::Quote;
 constexpr uint32_t mtu_min(IpFamily family) noexcept {
     return family == IpFamily::V4 ? packet::kIpv4MtuMin : packet::kIpv6MtuMin;
 }
-// What an endpoint believes of a path, it believes of the SNAT address, behind which are all clients: one of them must not make the others'
-// packets tiny. Below this Linux goes for nobody (net.ipv4.route.min_pmtu). IPv6 has its own minimum.
-constexpr uint16_t kSharedMtuMin = 552;
 
 // Best of what the ports promise: a flow may have come by another one than an error about it.
 PortPromises promises_of_any_port(const WorkerContext& ctx) noexcept {
@@ -71,9 +68,11 @@ Tuple<Address> tuple_of(const conn::Entry& connection, conn::Direction direction
     }
 }
 
-// Whether a too-big can be true, and may be told to whom it is for (RFC 5927, 7.2; RFC 8201, 4); its MTU is raised where it may be told,
-// but not that low. Anything else is the error's receiver's to judge.
-bool is_credible(Burst& burst, uint32_t i, const Quote& quote, const conn::Entry& connection, conn::Direction direction) noexcept {
+// Whether a too-big can be true, and may be told to whom it is for (RFC 5927, 7.2; RFC 8201, 4). Its MTU is raised to `shared_min` where it
+// is for an endpoint that sees a SNAT address: the endpoint believes it of that address, behind which are all clients, and one of them must
+// not make the others' packets small. Anything else is the error's receiver's to judge.
+bool is_credible(Burst& burst, uint32_t i, uint16_t shared_min, const Quote& quote, const conn::Entry& connection,
+                 conn::Direction direction) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const auto told = packet::too_big(ByteView(burst.data[i], burst.length[i]), parsed, quote);
     if (!told) {
@@ -86,13 +85,13 @@ bool is_credible(Burst& burst, uint32_t i, const Quote& quote, const conn::Entry
         return false;
     }
     const bool goes_to_endpoint = direction == conn::Direction::Forward;
-    const bool is_raised = goes_to_endpoint && !connection.source_kept && told->mtu < kSharedMtuMin;
-    const uint32_t mtu = is_raised ? kSharedMtuMin : told->mtu;
+    const bool is_raised = goes_to_endpoint && !connection.source_kept && told->mtu < shared_min;
+    const uint32_t mtu = is_raised ? shared_min : told->mtu;
     if (told->packet_bytes != 0 && mtu >= told->packet_bytes) {
         return false;
     }
     if (is_raised) {
-        packet::set_told_mtu(burst.data[i], parsed, kSharedMtuMin);
+        packet::set_told_mtu(burst.data[i], parsed, shared_min);
     }
     return true;
 }
@@ -174,7 +173,7 @@ void pass(WorkerContext& ctx, Burst& burst, uint32_t i, const Quote& quote, conn
         return burst.drop(i, DropReason::MartianSource);
     }
     const conn::Entry& connection = ctx.connections.at(found.index);
-    if (!is_credible(burst, i, quote, connection, found.direction)) {
+    if (!is_credible(burst, i, ctx.snapshot->packets.min_path_mtu, quote, connection, found.direction)) {
         return burst.drop(i, DropReason::BadIcmp);
     }
     if (connection.is_mixed()) {

@@ -107,7 +107,7 @@ def errors(ways):
         yield ask("an MTU below any link's", too_big(ways.family, 60 if v4 else 1200), large(sent), "believable-mtus")
         if v4:
             if side == CLIENT and not ways.kept:
-                yield ask("an MTU of 500", too_big(ways.family, 500), large(sent), "believable-mtus", told(too_big(ways.family, 552), large(received)))
+                yield ask("an MTU of 500", too_big(ways.family, 500), large(sent), "believable-mtus", told(too_big(ways.family, 1280), large(received)))
             else:
                 yield ask("an MTU of 500", too_big(ways.family, 500), large(sent))
             yield ask("source quench", (4, 0, 0), small(sent), "no-source-quench")

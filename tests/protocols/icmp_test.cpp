@@ -404,7 +404,7 @@ TEST_P(IcmpErrors, BrokenOnesEndHere_ICMP001) {
 }
 
 // RFC 5927, 7.2: whoever can forge errors, or has a client's right to send them, must not make everybody's packets tiny. What an endpoint
-// believes of a path it believes of the SNAT address, so of all clients; below 552 bytes it is not told.
+// believes of a path it believes of the SNAT address, so of all clients; below --min-path-mtu it is not told.
 TEST_P(IcmpErrors, TellNoMtuThatCannotBeTrue_ICMP003) {
     gateway.publish({served_by({11}, protocol, source)});
     const Opened flow = open();
@@ -439,9 +439,15 @@ TEST_P(IcmpErrors, TellNoMtuThatCannotBeTrue_ICMP003) {
         expect_refused(kManyBytes, mtu);
     }
     const bool is_shared = source == lb::SourceMode::Translate;
-    for (const uint32_t mtu : {least, uint32_t{551}, uint32_t{552}, uint32_t{553}}) {
-        if (mtu >= least) {
-            expect_told(mtu, is_shared ? std::max(mtu, uint32_t{552}) : mtu);
+    for (const uint32_t shared_min : {uint32_t{1'280}, uint32_t{1'300}, uint32_t{552}}) {
+        config::PacketPolicy policy;
+        EXPECT_EQ(policy.min_path_mtu, 1'280);
+        policy.min_path_mtu = static_cast<uint16_t>(shared_min);
+        gateway.set_packets(policy);
+        for (const uint32_t mtu : {least, shared_min - 1, shared_min, shared_min + 1}) {
+            if (mtu >= least) {
+                expect_told(mtu, is_shared ? std::max(mtu, shared_min) : mtu);
+            }
         }
     }
     if (!is_v4) {

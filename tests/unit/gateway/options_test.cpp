@@ -40,6 +40,7 @@ TEST(Options, OnePortIsEnoughAndTheRestHasDefaults) {
     EXPECT_EQ(options->burst, limits::kBurstMax);
     EXPECT_EQ(options->idle, worker::IdleMode::Adaptive);
     EXPECT_TRUE(options->packets.passes_ip_options);
+    EXPECT_EQ(options->packets.min_path_mtu, 1280);
     EXPECT_FALSE(options->identity.gateway_name.empty());
     EXPECT_EQ(options->identity.mode, model::GatewayMode::External);
     ASSERT_EQ(options->listen.size(), 1U);
@@ -111,6 +112,8 @@ TEST(Options, EveryOptionIsRead) {
                                 "poll",
                                 "--ip-options",
                                 "drop",
+                                "--min-path-mtu",
+                                "1400",
                                 "--gateway-name",
                                 "edge-1",
                                 "--mode",
@@ -164,6 +167,7 @@ TEST(Options, EveryOptionIsRead) {
     EXPECT_EQ(options->burst, 16U);
     EXPECT_EQ(options->idle, worker::IdleMode::Poll);
     EXPECT_FALSE(options->packets.passes_ip_options);
+    EXPECT_EQ(options->packets.min_path_mtu, 1400);
     EXPECT_EQ(options->identity.gateway_name, "edge-1");
     EXPECT_EQ(options->identity.mode, model::GatewayMode::Node);
     EXPECT_EQ(options->identity.node_name, "worker-1");
@@ -222,6 +226,9 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--burst", "3"}, "--burst: \"3\""},
         {{"--idle", "deeply"}, "--idle: \"deeply\""},
         {{"--ip-options", "some"}, "--ip-options: \"some\" is neither pass nor drop"},
+        {{"--min-path-mtu", "551"}, "--min-path-mtu: \"551\" is not in 552-1500"},
+        {{"--min-path-mtu", "1501"}, "--min-path-mtu: \"1501\" is not in 552-1500"},
+        {{"--min-path-mtu", "none"}, "--min-path-mtu: \"none\""},
         {{"--blocklist", "list"}, "--blocklist: \"list\" is not the absolute path of a file"},
         {{"--flow-rules", "many"}, "--flow-rules: \"many\" is not in 0-65536"},
         {{"--vip-isolate", "yes"}, "--vip-isolate: \"yes\" is neither on nor off"},
@@ -323,14 +330,47 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
     EXPECT_EQ(Options::parse({"--version"})->action, Options::Action::Version);
     std::ostringstream out;
     Options::print_help(out);
-    for (const char* option : {"--port",           "--workers",          "--worker-cores",   "--main-core",   "--memory-mb",
-                               "--no-huge",        "--connections",      "--gateway-name",   "--mode",        "--node-name",
-                               "--label",          "--listen",           "--socket-group",   "--tls-cert",    "--tls-key",
-                               "--tls-client-ca",  "--tls-admin-names",  "--metrics-listen", "--state-file",  "--snat-address",
-                               "--snat-ports",     "--log-format",       "--log-level",      "--config",      "--version",
-                               "--burst",          "--affinity-entries", "--healthz",        "--sync-limit",  "--vip-presence",
-                               "--withdraw-empty", "--blocklist",        "--flow-rules",     "--vip-isolate", "--vip-mark",
-                               "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "--ip-options",  "--midstream-pickup",
+    for (const char* option : {"--port",
+                               "--workers",
+                               "--worker-cores",
+                               "--main-core",
+                               "--memory-mb",
+                               "--no-huge",
+                               "--connections",
+                               "--gateway-name",
+                               "--mode",
+                               "--node-name",
+                               "--label",
+                               "--listen",
+                               "--socket-group",
+                               "--tls-cert",
+                               "--tls-key",
+                               "--tls-client-ca",
+                               "--tls-admin-names",
+                               "--metrics-listen",
+                               "--state-file",
+                               "--snat-address",
+                               "--snat-ports",
+                               "--log-format",
+                               "--log-level",
+                               "--config",
+                               "--version",
+                               "--burst",
+                               "--affinity-entries",
+                               "--healthz",
+                               "--sync-limit",
+                               "--vip-presence",
+                               "--withdraw-empty",
+                               "--blocklist",
+                               "--flow-rules",
+                               "--vip-isolate",
+                               "--vip-mark",
+                               "--idle",
+                               "--sctp-reject",
+                               "--vip-icmp-echo",
+                               "--ip-options",
+                               "--midstream-pickup",
+                               "--min-path-mtu",
                                "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
