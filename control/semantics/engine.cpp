@@ -390,6 +390,7 @@ void Engine::decide(Record& record, Step& step) {
             now.push_back(std::make_shared<const model::Service>(std::move(service)));
             desired_.insert_or_assign(now.back()->key, now.back());
             step.upsert.push_back(now.back());
+            step.former.push_back(is_known ? *old : nullptr);
         }
         if (is_known) {
             ++old;

@@ -37,6 +37,7 @@ namespace penstock::semantics {
 // What became different by one call.
 struct Step {
     std::vector<std::shared_ptr<const model::Service>> upsert;  // new, or different in anything; sorted by key
+    std::vector<std::shared_ptr<const model::Service>> former;  // of each in `upsert`: what it was; null where it is new
     std::vector<model::ServiceKey> remove;                      // sorted
     std::optional<model::Environment> environment;              // where they differ
     std::optional<BackendChoice> backends;                      // external mode: Pods or Nodes, where it is the other now

@@ -52,7 +52,8 @@ StateSession::StateSession(Settings settings, Observer* observer)
       audit_period_(settings.audit_period),
       observer_(observer),
       engine_(std::move(settings.policy)),
-      coalescer_(settings.coalesce) {}
+      coalescer_(settings.coalesce),
+      held_losses_(settings.coalesce.count() == 0 ? std::chrono::milliseconds(0) : kLossWait) {}
 
 void StateSession::on_changes(kube::Changes changes, Time now) {
     pending_.merge(std::move(changes));
@@ -109,7 +110,7 @@ Status StateSession::on_identity(const v1::Identity& message, Time now) {
     if (identity_ != *identity) {
         identity_ = std::move(*identity);
         if (objects_known_) {
-            absorb(engine_.set_gateway(*identity_), now);
+            absorb(engine_.set_gateway(*identity_), now, now);
         }
     }
     return {};
@@ -118,28 +119,36 @@ Status StateSession::on_identity(const v1::Identity& message, Time now) {
 void StateSession::on_external_ip_rules(std::vector<semantics::ExternalIpRule> rules, Time now) {
     semantics::Policy policy = engine_.policy();
     policy.external_ip_rules = std::move(rules);
-    absorb(engine_.set_policy(std::move(policy)), now);
+    absorb(engine_.set_policy(std::move(policy)), now, now);
 }
 
 void StateSession::work_in_changes(Time now) {
     const auto due = coalescer_.due();
-    if (!due || *due > now) {
-        return;
+    // What was heard so far may be what a held loss waits for, so it is worked in first.
+    const bool loss_is_due = held_losses_.due() && *held_losses_.due() <= now;
+    if (due && (*due <= now || loss_is_due)) {
+        take_in_changes(now);
     }
+    for (const auto& [key, heard] : held_losses_.take_due(now)) {
+        note_lack({key}, false, heard);
+    }
+}
+
+void StateSession::take_in_changes(Time now) {
     const Time heard = *coalescer_.oldest();
     coalescer_.on_taken(now);
     const kube::Changes changes = std::exchange(pending_, {});
-    absorb(engine_.apply(changes), heard);
+    absorb(engine_.apply(changes), heard, now);
     if (!std::exchange(objects_known_, true) && identity_) {
         // Not earlier: of a list that has not arrived, "no Node has this name" would be said.
-        absorb(engine_.set_gateway(*identity_), heard);
+        absorb(engine_.set_gateway(*identity_), heard, now);
     }
     if (const auto unheard = std::exchange(unheard_, std::nullopt)) {
         on_observed(*unheard);
     }
 }
 
-void StateSession::absorb(const semantics::Step& step, Time heard) {
+void StateSession::absorb(const semantics::Step& step, Time heard, Time now) {
     for (const auto& about : step.appeared) {
         ++counters_.notices[about.notice.reason];
         tell_appeared(about);
@@ -150,24 +159,44 @@ void StateSession::absorb(const semantics::Step& step, Time heard) {
     if (step.backends) {
         say(LogLine::Level::Info, step.backends->why);
     }
-    if (step.upsert.empty() && step.remove.empty() && !step.environment) {
+    std::vector<model::ServiceKey> different = step.remove;
+    for (const model::ServiceKey& key : step.remove) {
+        held_losses_.on_removed(key);
+    }
+    Time since = heard;
+    for (size_t i = 0; i < step.upsert.size(); ++i) {
+        if (const auto change = held_losses_.on_change(step.former[i], step.upsert[i], heard, now)) {
+            different.push_back(step.upsert[i]->key);
+            since = std::min(since, *change);
+        }
+    }
+    note_lack(different, step.environment.has_value(), since);
+}
+
+void StateSession::note_lack(const std::vector<model::ServiceKey>& keys, bool with_environment, Time heard) {
+    if (keys.empty() && !with_environment) {
         return;
     }
     lacks_.since = std::min(lacks_.since.value_or(heard), heard);
-    lacks_.environment |= step.environment.has_value();
+    lacks_.environment |= with_environment;
     if (lacks_.everything || (!applied_ && !in_flight_ && !unanswered_)) {
         lacks_.beyond_keys = true;  // the next message is a full state whatever changed
         return;
     }
-    for (const auto& service : step.upsert) {
-        lacks_.keys.insert(service->key);
-    }
-    lacks_.keys.insert(step.remove.begin(), step.remove.end());
+    lacks_.keys.insert(keys.begin(), keys.end());
     if (lacks_.keys.size() > kDirtyFloor + engine_.desired().size()) {
         lacks_.everything = true;
         lacks_.beyond_keys = true;
         lacks_.keys.clear();
     }
+}
+
+std::shared_ptr<const model::Service> StateSession::offered(const model::ServiceKey& key) const {
+    if (auto former = held_losses_.former_of(key)) {
+        return former;
+    }
+    const auto service = engine_.desired().find(key);
+    return service == engine_.desired().end() ? nullptr : service->second;
 }
 
 void StateSession::tell_appeared(const semantics::ObjectNotice& about) {
@@ -241,6 +270,9 @@ std::optional<v1::StateMessage> StateSession::next(Time now) {
 
 std::optional<StateSession::Time> StateSession::due() const {
     auto due = coalescer_.due();
+    if (const auto loss = held_losses_.due()) {
+        due = std::min(due.value_or(*loss), *loss);
+    }
     if (audit_due_ && identified_ && !in_flight_) {
         due = due ? std::min(*due, *audit_due_) : *audit_due_;
     }
@@ -271,7 +303,7 @@ void StateSession::begin_full_state(Time now) {
     OutgoingState::Content content{.services = {}, .removed = {}, .environment = engine_.environment()};
     content.services.reserve(engine_.desired().size());
     for (const auto& [key, service] : engine_.desired()) {
-        content.services.push_back(service);
+        content.services.push_back(offered(key));
     }
     outgoing_.emplace(OutgoingState::Name{.source = source_, .version = last_version_, .base = std::nullopt}, std::move(content));
     ++counters_.full_states;
@@ -285,9 +317,8 @@ void StateSession::begin_delta() {
                         .services = engine_.desired().size()};
     OutgoingState::Content content;
     for (const model::ServiceKey& key : in_flight_->carries.keys) {
-        const auto service = engine_.desired().find(key);
-        if (service != engine_.desired().end()) {
-            content.services.push_back(service->second);
+        if (auto service = offered(key)) {
+            content.services.push_back(std::move(service));
         } else {
             content.removed.push_back(key);
         }
@@ -406,11 +437,11 @@ void StateSession::describe(GatewayStatus& status, Time now) const {
     const auto age = [now](Time since) { return std::chrono::duration_cast<std::chrono::milliseconds>(now - since); };
     status.name = gateway_name();
     status.connected = identified_;
-    status.desired_version = last_version_ + (lacks_.since ? 1 : 0);
+    status.desired_version = last_version_ + (lacks_.since || held_losses_.oldest() ? 1 : 0);
     status.applied_version = applied_.value_or(0);
     std::optional<Time> oldest = coalescer_.oldest();
     for (const auto& since :
-         {lacks_.since, in_flight_ ? in_flight_->carries.since : std::nullopt, unanswered_ ? unanswered_->carries.since : std::nullopt}) {
+         {lacks_.since, held_losses_.oldest(), in_flight_ ? in_flight_->carries.since : std::nullopt, unanswered_ ? unanswered_->carries.since : std::nullopt}) {
         oldest = since ? std::min(oldest.value_or(*since), *since) : oldest;
     }
     status.lag = oldest ? age(*oldest) : std::chrono::milliseconds(0);

@@ -1,9 +1,9 @@
 // The control plane's side of the state stream with one gateway, as a machine without I/O, clock or threads: events go in, the message to
 // send and lines for the log come out. It lives as long as the process, over any number of streams, and so knows what the gateway has.
 //
-//     changes -> [coalescer] -> engine -> dirty keys -> delta ---.
-//     identity ---------------> engine -> dirty keys -> delta ---+--> parts, one version at a time --> applied: the base of the next one
-//     what the gateway has is not known, or audit -> full state -'
+//     changes -> [coalescer] -> engine -> [held losses] -> dirty keys -> delta ---.
+//     identity ---------------> engine -> [held losses] -> dirty keys -> delta ---+--> parts, one version at a time --> applied: the base
+//     what the gateway has is not known, or audit ----------------> full state ---'                                    of the next one
 //
 // Nothing here walks the world for one change: of what the gateway lacks, only the keys are kept. Whatever changes while a version is under
 // way becomes one difference afterwards.
@@ -22,6 +22,7 @@
 #include "control/semantics/engine.hpp"
 #include "control/sync/coalescer.hpp"
 #include "control/sync/defaults.hpp"
+#include "control/sync/held_losses.hpp"
 #include "control/sync/observer.hpp"
 #include "control/sync/outgoing_state.hpp"
 #include "control/sync/status.hpp"
@@ -103,7 +104,14 @@ class StateSession {
         uint64_t services = 0;  // service ports in the state
     };
 
-    void absorb(const semantics::Step& step, Time heard);
+    // Works in what was heard so far.
+    void take_in_changes(Time now);
+    // What became different by changes of which the oldest was heard then.
+    void absorb(const semantics::Step& step, Time heard, Time now);
+    // The gateway lacks these service ports, as they are now, and the environment where `with_environment`.
+    void note_lack(const std::vector<model::ServiceKey>& keys, bool with_environment, Time heard);
+    // Of everything that is worked out, what the gateway shall have at this moment; null: nothing under this key.
+    [[nodiscard]] std::shared_ptr<const model::Service> offered(const model::ServiceKey& key) const;
     void tell_appeared(const semantics::ObjectNotice& about);
     void tell_gone(const semantics::ObjectNotice& about);
     void audit(Time now);
@@ -126,6 +134,7 @@ class StateSession {
 
     kube::Changes pending_;
     Coalescer coalescer_;
+    HeldLosses held_losses_;
     bool objects_known_ = false;
 
     std::optional<model::GatewayIdentity> identity_;  // the newest one

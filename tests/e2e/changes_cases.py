@@ -38,6 +38,37 @@ def no_request_fails_while_backends_come_and_go_DRAIN001(lab):
     equal({answer.status for answer in load.results}, {200}, "statuses")
 
 
+@case()
+def an_endpoint_that_moves_to_another_slice_costs_no_syn_GEN008_EP017(lab):
+    """Its only endpoint is taken from one slice and, up to 45 ms later, put into the other, as a controller's two requests do."""
+    def slice_of(name, backends):
+        part = endpoints("web", backends)
+        part["metadata"]["name"] = f"web-{name}"
+        return part
+    lab.start(service("web", external_ips=[VIP]))
+    lab.apply(slice_of("a", ["backend-1"]), file="a.yaml")
+    lab.apply(slice_of("b", []), file="b.yaml")
+    until("the endpoint serves", lambda: lab.connection_outcome(VIP, 80) == "open")
+    source, target = "a", "b"
+    judged = 0
+    for gap_ms in [0, 1, 5, 15, 30, 45] * 3:
+        with Background(lambda: lab.connection_outcome(VIP, 80)) as load:
+            began = time.monotonic()
+            lab.apply(slice_of(source, []), file=f"{source}.yaml")
+            time.sleep(gap_ms / 1000)
+            lab.apply(slice_of(target, ["backend-1"]), file=f"{target}.yaml")
+            took_ms = 1000 * (time.monotonic() - began)
+            time.sleep(0.15)
+        source, target = target, source
+        if took_ms <= 50:  # a busy machine may take longer than a controller does
+            judged += 1
+            equal(load.errors, [], f"errors at a gap of {gap_ms} ms")
+            equal(set(load.results), {"open"}, f"outcomes of {len(load.results)} SYNs at a gap of {gap_ms} ms")
+    check(judged > 0, "no move took 50 ms or less")
+    lab.apply(slice_of(source, []), file=f"{source}.yaml")
+    until("an endpoint that is really gone is refused", lambda: lab.connection_outcome(VIP, 80) == "refused")
+
+
 @case(workers=(1, 2))
 def a_service_changes_as_one_atom_GEN007_SVC016(lab):
     """Two ports swap their backends, again and again. Half of a change would show one backend behind both."""

@@ -4,6 +4,8 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "control/sync/state_session.hpp"
 #include "tests/support/prng.hpp"
@@ -155,6 +157,110 @@ TEST(StateSessionProperty, TheGatewayEndsWithWhatTheObjectsMean_GEN006) {
             ASSERT_NO_FATAL_FAILURE(history.step());
         }
         ASSERT_NO_FATAL_FAILURE(history.end());
+    }
+}
+
+// Endpoints move between slices, removal first, in the middle of everything else. A Service whose every loss is made good within 50 ms
+// keeps an endpoint at the gateway at all times; one that really loses its last endpoint has none after the wait and a window.
+class Moves {
+ public:
+    Moves(uint64_t seed, std::chrono::milliseconds coalesce)
+        : random_(seed),
+          coalesce_(coalesce),
+          session_({.source = "me", .policy = test::sync_policy(), .coalesce = coalesce, .audit_period = 1s}) {
+        kube::Changes all;
+        for (size_t i = 0; i < kServices; ++i) {
+            const std::string name = name_of(i);
+            all.merge(test::changes_of({test::service_at(name, "80.0.0." + std::to_string(1 + i))},
+                                       {test::slice_of(name, name + "-0", {"10.0.0.1"}), test::slice_of(name, name + "-1", {})}));
+        }
+        session_.on_changes(std::move(all), now_);
+        open();
+        now_ += 100ms;
+        exchange();
+    }
+    void pass_ms() {
+        now_ += 1ms;
+        for (size_t i = 0; i < kServices; ++i) {
+            advance(i);
+        }
+        if (random_.one_in(100)) {
+            session_.on_stream_ended();
+            gateway_.drop_parts();
+            if (random_.one_in(2)) {
+                gateway_.applied.set_source("somebody else");
+            }
+            open();
+        }
+        exchange();
+        for (size_t i = 0; i < kServices; ++i) {
+            check(i);
+        }
+    }
+
+ private:
+    static constexpr size_t kServices = 4;  // the last one loses its endpoint for longer
+    struct Mover {
+        size_t slice = 0;
+        std::optional<StateSession::Time> lost;
+        StateSession::Time found_at{};
+    };
+    static std::string name_of(size_t i) { return "s" + std::to_string(i); }
+    static bool is_slow(size_t i) { return i == kServices - 1; }
+
+    void say(size_t i, size_t slice, const std::vector<std::string>& addresses) {
+        session_.on_changes(test::changes_of({}, {test::slice_of(name_of(i), name_of(i) + "-" + std::to_string(slice), addresses)}), now_);
+    }
+    void advance(size_t i) {
+        Mover& mover = movers_[i];
+        if (mover.lost && now_ >= mover.found_at) {
+            mover.slice = 1 - mover.slice;
+            mover.lost.reset();
+            say(i, mover.slice, {"10.0.0." + std::to_string(random_.between(1, 2))});
+        } else if (!mover.lost && now_ >= mover.found_at + coalesce_ + kSettleMax &&  // the last move has been worked in
+                   random_.one_in(is_slow(i) ? 500 : 60)) {
+            mover.lost = now_;
+            mover.found_at = now_ + std::chrono::milliseconds(is_slow(i) ? random_.between(300, 500) : random_.below(51));
+            say(i, mover.slice, {});
+        }
+    }
+    void check(size_t i) {
+        const auto& service = gateway_.services.at("default/" + name_of(i) + ":http/TCP");
+        if (!is_slow(i)) {
+            ASSERT_EQ(service.sets(0).endpoints_size(), 1) << name_of(i);
+        } else if (movers_[i].lost && now_ >= *movers_[i].lost + kSettleMax + coalesce_ + kLossWait) {
+            ASSERT_EQ(service.sets(0).endpoints_size(), 0) << "it is not held back for ever";
+        }
+    }
+    void open() {
+        session_.on_stream_opened();
+        ASSERT_TRUE(session_.on_identity(gateway_.identity(), now_));
+    }
+    void exchange() {
+        while (const auto message = session_.next(now_)) {
+            const auto applied = gateway_.take(*message);
+            ASSERT_TRUE(applied) << applied.error().what;
+            if (*applied) {
+                ASSERT_TRUE(session_.on_applied(**applied, now_));
+            }
+        }
+    }
+
+    test::Prng random_;
+    StateSession::Time now_{1h};
+    const std::chrono::milliseconds coalesce_;
+    StateSession session_;
+    test::ModelGateway gateway_;
+    std::array<Mover, kServices> movers_;
+};
+
+TEST(StateSessionProperty, AnEndpointThatMovesWithin50MsIsNeverMissing_GEN008_EP017) {
+    test::Prng random;
+    for (int i = 0; i < 20; ++i) {
+        Moves moves(random.next(), i % 2 == 0 ? kCoalesceDefault : kCoalesceMax);
+        for (int ms = 0; ms < 5'000; ++ms) {
+            ASSERT_NO_FATAL_FAILURE(moves.pass_ms());
+        }
     }
 }
 

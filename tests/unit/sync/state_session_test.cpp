@@ -183,6 +183,79 @@ TEST_F(StateSessionTest, AnEndpointThatMovesToAnotherSliceIsNeverMissing_GEN008)
     EXPECT_FALSE(session_.next(now_)) << "together they change nothing";
 }
 
+// The removal is heard first, the addition up to 50 ms later, whatever the window of the last portion does to either.
+TEST_F(StateSessionTest, AServiceDoesNotLoseAnEndpointThatMovesWithin50Ms_GEN008_EP017) {
+    start_with(changes_of({service_at("a", "80.0.0.1")}, {slice_of("a", "a-1", {"10.0.0.1"}), slice_of("a", "a-2", {})}));
+    const auto has_endpoint = [this] { return gateway_.services.at("default/a:http/TCP").sets(0).endpoints_size() == 1; };
+    size_t from = 1;
+    for (auto gap = 0ms; gap <= 50ms; gap += 1ms) {
+        for (const auto after : {60ms, 1'000ms}) {  // within the window of the last portion, and long after it
+            const Time begin = now_ + after;
+            const std::string source = "a-" + std::to_string(from);
+            const std::string target = "a-" + std::to_string(3 - from);
+            for (now_ += 1ms; now_ < begin + 300ms; now_ += 1ms) {
+                if (now_ == begin) {
+                    session_.on_changes(changes_of({}, {slice_of("a", source, {})}), now_);
+                }
+                if (now_ == begin + gap) {
+                    session_.on_changes(changes_of({}, {slice_of("a", target, {"10.0.0." + std::to_string(from)})}), now_);
+                }
+                settle();
+                ASSERT_TRUE(has_endpoint()) << "gap " << gap.count() << " ms, " << (now_ - begin) / 1ms << " ms after the removal";
+            }
+            from = 3 - from;
+        }
+    }
+    EXPECT_EQ(status().lag, 0ms);
+}
+
+TEST_F(StateSessionTest, TheLastEndpointsLossWaitsAndEverythingElseDoesNot_GEN008) {
+    start_with(changes_of({service_at("a", "80.0.0.1"), service_at("b", "80.0.0.2")},
+                          {slice_of("a", "a-1", {"10.0.0.1"}), slice_of("b", "b-1", {"10.0.0.2", "10.0.0.3"})}));
+    const auto endpoints = [this](const std::string& name) {
+        return gateway_.services.at("default/" + name + ":http/TCP").sets(0).endpoints_size();
+    };
+    changes(changes_of({}, {slice_of("a", "a-1", {}), slice_of("b", "b-1", {"10.0.0.3"})}));
+    settle();
+    EXPECT_EQ(endpoints("b"), 1) << "another one is left";
+    EXPECT_EQ(endpoints("a"), 1);
+    EXPECT_EQ(status().lag, kSettle);
+    EXPECT_EQ(session_.due(), now_ + kLossWait);
+    now_ += kLossWait;
+    EXPECT_EQ(status().desired_version, status().applied_version + 1);
+    settle();
+    EXPECT_EQ(endpoints("a"), 0);
+    EXPECT_EQ(status().lag, 0ms);
+    EXPECT_EQ(status().desired_version, status().applied_version);
+
+    changes(changes_of({}, {slice_of("a", "a-1", {"10.0.0.1"})}));
+    settle();
+    EXPECT_EQ(endpoints("a"), 1);
+    changes(changes_of({}, {slice_of("a", "a-1", {})}));
+    settle();
+    now_ += 1ms;
+    session_.on_changes(without_service("a"), now_);
+    now_ += 50ms;
+    settle();
+    EXPECT_EQ(gateway_.services.size(), 1U) << "a Service that is deleted goes at once";
+}
+
+TEST_F(StateSessionTest, AFullStateHasWhatIsHeldBackAsItWas_GEN008) {
+    start_with(changes_of({service_at("a", "80.0.0.1")}, {slice_of("a", "a-1", {"10.0.0.1"})}));
+    changes(changes_of({}, {slice_of("a", "a-1", {})}));
+    settle();
+    lose_stream();
+    gateway_.applied.set_source("somebody else");
+    open();
+    const auto full = sent();
+    ASSERT_TRUE(full.has_full());
+    EXPECT_EQ(full.full().services(0).sets(0).endpoints_size(), 1);
+    answer(full);
+    now_ += kLossWait;
+    settle();
+    EXPECT_EQ(gateway_.services.at("default/a:http/TCP").sets(0).endpoints_size(), 0);
+}
+
 TEST_F(StateSessionTest, AStormIsMergedIntoPortions_GEN008) {
     start_with(changes_of({service_at("a", "80.0.0.1")}));
     now_ += 10s;
