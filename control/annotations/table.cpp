@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 #include <vector>
+
+#include "control/base/nearest.hpp"
 
 namespace penstock::annotations {
 namespace {
@@ -250,21 +251,6 @@ constexpr bool rows_are_in_order() {
 }
 static_assert(rows_are_in_order(), "row_of() takes the setting for the place");
 
-// Levenshtein's distance, one row at a time.
-size_t edits(std::string_view a, std::string_view b) {
-    std::vector<size_t> costs(b.size() + 1);
-    std::iota(costs.begin(), costs.end(), size_t{0});
-    for (size_t i = 0; i < a.size(); ++i) {
-        size_t diagonal = std::exchange(costs[0], i + 1);
-        for (size_t j = 0; j < b.size(); ++j) {
-            const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-            diagonal = costs[j + 1];
-            costs[j + 1] = std::min({replaced, diagonal + 1, costs[j] + 1});
-        }
-    }
-    return costs.back();
-}
-
 }  // namespace
 
 std::span<const Row> rows() noexcept {
@@ -301,7 +287,7 @@ std::string_view nearest_native(std::string_view key) {
         if (!native.starts_with(kNativePrefix)) {
             continue;
         }
-        if (const size_t distance = edits(key, native); distance < fewest) {
+        if (const size_t distance = edits_between(key, native); distance < fewest) {
             fewest = distance;
             nearest = native;
         }
