@@ -39,6 +39,7 @@ struct SourceStatus {
     std::string source;  // "https://192.0.2.1:6443", "manifests /etc/penstock/manifests"
     // Since the source's loop last went round. It does so at least every ten seconds.
     std::chrono::milliseconds heartbeat_age{0};
+    std::string trouble;                        // why the source as a whole is not followed: a folder that is empty; "" where it is
     std::vector<CollectionStatus> collections;  // in the order in which they are asked for
 };
 

@@ -5,6 +5,7 @@
 #include "control/kube/object_schema.hpp"
 #include "control/manifest/decode_object.hpp"
 #include "control/manifest/fields.hpp"
+#include "control/manifest/unknown_words.hpp"
 
 namespace penstock::manifest {
 
@@ -112,14 +113,19 @@ class FileDecoder {
 
  private:
     // An object that breaks the same rule a thousand times has told enough with twenty.
-    void report(const std::vector<Fault>& faults, const std::string& object) {
+    void report(const std::vector<Fault>& faults, const std::string& object, std::optional<ObjectKind> kind = std::nullopt,
+                Problem::Severity severity = Problem::Severity::Error) {
         constexpr size_t kReportedMax = 20;
+        const auto add = [&](uint32_t line, std::string rule) {
+            result_.problems.push_back(
+                {.file = file_name_, .line = line, .object = object, .rule = std::move(rule), .severity = severity, .kind = kind});
+        };
         for (size_t i = 0; i < std::min(faults.size(), kReportedMax); ++i) {
-            result_.problems.push_back({file_name_, faults[i].line, object, faults[i].rule});
+            add(faults[i].line, faults[i].rule);
         }
         if (faults.size() > kReportedMax) {
-            result_.problems.push_back(
-                {file_name_, faults[kReportedMax].line, object, "and " + std::to_string(faults.size() - kReportedMax) + " more faults"});
+            add(faults[kReportedMax].line, "and " + std::to_string(faults.size() - kReportedMax) +
+                                               (severity == Problem::Severity::Error ? " more faults" : " more warnings"));
         }
     }
 
@@ -146,6 +152,9 @@ class FileDecoder {
         }
         const auto kind = kind_of(type);
         if (!kind) {
+            if (const auto misspelt = unknown_type(type)) {
+                report({{value.line, *misspelt}}, "", std::nullopt, Problem::Severity::Warning);
+            }
             return;
         }
         const auto id = identify(*kind, fields);
@@ -156,7 +165,11 @@ class FileDecoder {
         // Reading it once more for its name must not report a fault twice.
         faults = faults_in(value);
         Object decoded = decode_object(*id, type, fields);
-        report(faults, id->to_string());
+        if (const auto wrong = wrong_name(*id)) {
+            faults.push_back({value.line, *wrong});
+        }
+        report(faults, id->to_string(), kind);
+        report(unknown_fields(value, *kind), id->to_string(), kind, Problem::Severity::Warning);
         result_.objects.push_back({*id, value.line, faults.empty() ? std::optional(std::move(decoded)) : std::nullopt});
     }
 

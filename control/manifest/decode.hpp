@@ -30,10 +30,16 @@ struct DecodedObject {
 
 // What an operator has to mend, and where.
 struct Problem {
+    enum class Severity : uint8_t {
+        Error,    // something of the document is not in force
+        Warning,  // it is, but for words that change nothing: probably misspelt
+    };
     std::string file;
     uint32_t line = 0;   // 0: the file as a whole
     std::string object;  // "Service default/web"; "" where the document does not say
     std::string rule;
+    Severity severity = Severity::Error;
+    std::optional<ObjectKind> kind;  // of `object`, where it is known
     auto operator<=>(const Problem&) const = default;
     // "web.yaml:12: Service default/web: spec.ports[0].port is a string ("80"), must be an integer (GEN-003)"
     [[nodiscard]] std::string to_string() const;

@@ -26,6 +26,9 @@ struct TypeOfObject {
 [[nodiscard]] std::optional<ObjectId> identify(ObjectKind kind, const Fields& object);
 
 // `id` is what identify() said.
+// Why an API server would refuse an object of this name; nullopt where it would not.
+[[nodiscard]] std::optional<std::string> wrong_name(const ObjectId& id);
+
 [[nodiscard]] Object decode_object(const ObjectId& id, const TypeOfObject& type, const Fields& object);
 
 }  // namespace penstock::manifest

@@ -47,6 +47,19 @@ int64_t now_ns() {
     return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+// RFC 3339 with microseconds, UTC.
+std::string time_text(Folder::Clock::time_point time) {
+    const auto since_epoch = std::chrono::floor<std::chrono::microseconds>(time.time_since_epoch());
+    const std::time_t seconds = Folder::Clock::to_time_t(time);
+    std::tm parts{};
+    ::gmtime_r(&seconds, &parts);
+    char text[sizeof("2006-01-02T15:04:05")];
+    const size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+    std::string fraction = std::to_string(since_epoch.count() % 1'000'000);
+    fraction.insert(0, 6 - fraction.size(), '0');
+    return std::string(text, length) + "." + fraction + "Z";
+}
+
 DecodedFile unreadable(const std::string& name, const std::string& why) {
     return {
         .objects = {}, .problems = {{name, 0, "", "cannot be read: " + why + "; its objects stay as they were"}}, .has_unidentified = true};
@@ -101,12 +114,23 @@ void Folder::read(const fs::path& path, File& into) const {
     ::close(descriptor);
 }
 
-const Folder::Contents& Folder::load(const std::set<std::string>& unfinished) {
+const Folder::Contents& Folder::keep(const std::string& why) {
+    contents_.lost = why + (contents_.objects ? "; what was read from it before stays" : "; gateways keep what they have");
+    contents_.problems = {{.file = path_.string(), .rule = contents_.lost}};
+    return contents_;
+}
+
+const Folder::Contents& Folder::load(const std::set<std::string>& unfinished, Clock::time_point now) {
     const auto listed = list_files();
     if (!listed) {
-        contents_.problems = {{path_.string(), 0, "", listed.error().what + "; what was read from it before stays"}};
-        return contents_;
+        return keep(listed.error().what);
     }
+    if (listed->empty() && when_empty_ == WhenEmpty::Keep && (!contents_.objects || !held_.empty())) {
+        return keep("holds no manifest (is a volume not mounted? --allow-empty-folder withdraws everything)");
+    }
+    contents_.lost.clear();
+    newest_ = std::max(now, newest_ + std::chrono::microseconds(1));
+    age_ = time_text(newest_);
     std::map<std::string, File> files;
     for (const fs::path& path : *listed) {
         const std::string name = path.filename().string();
@@ -124,7 +148,13 @@ const Folder::Contents& Folder::load(const std::set<std::string>& unfinished) {
     return contents_;
 }
 
+std::string Folder::first_read_of(const ObjectId& id) const {
+    const auto known = held_.find(id);
+    return known == held_.end() ? age_ : known->second.first_read;
+}
+
 void Folder::combine() {
+    contents_.quarantined.clear();
     std::vector<Problem> problems;
     std::map<ObjectId, Claim> claims;
     std::map<ObjectId, Held> next;
@@ -137,15 +167,19 @@ void Folder::combine() {
                     {name, found.line, found.id.to_string(),
                      "defined twice; the one at " + claim->second.file + ":" + std::to_string(claim->second.line) + " counts"});
             } else if (found.object) {
-                next.emplace(found.id, Held{*found.object, name});
-            } else if (const auto last_good = held_.find(found.id); last_good != held_.end()) {
-                next.emplace(found.id, Held{last_good->second.object, name});
+                next.emplace(found.id, Held{*found.object, name, first_read_of(found.id)});
+            } else {
+                ++contents_.quarantined[found.id.kind];
+                if (const auto last_good = held_.find(found.id); last_good != held_.end()) {
+                    next.emplace(found.id, Held{last_good->second.object, name, last_good->second.first_read});
+                }
             }
         }
     }
     for (const auto& [id, last_good] : held_) {
         const auto file = files_.find(last_good.file);
         if (file != files_.end() && file->second.decoded.has_unidentified && !claims.contains(id)) {
+            ++contents_.quarantined[id.kind];
             next.emplace(id, last_good);
         }
     }
@@ -157,7 +191,10 @@ void Folder::combine() {
     auto objects = std::make_shared<kube::ObjectSet>();
     for (const auto& [id, held] : held_) {
         if (const auto* service = std::get_if<kube::Service>(&held.object)) {
-            objects->services.emplace(id.name, *service);
+            kube::Service& known = objects->services.emplace(id.name, *service).first->second;
+            if (known.meta.creation_timestamp.empty()) {
+                known.meta.creation_timestamp = held.first_read;
+            }
         } else if (const auto* slice = std::get_if<kube::EndpointSlice>(&held.object)) {
             objects->slices.emplace(id.name, *slice);
         } else if (const auto* node = std::get_if<kube::Node>(&held.object)) {

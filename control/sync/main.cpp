@@ -59,7 +59,8 @@ struct Followed {
 };
 
 Result<Followed> open_manifests(const Options& options) {
-    auto source = ManifestSource::open(options.manifests);
+    auto source = ManifestSource::open(
+        options.manifests, options.allow_empty_folder ? manifest::Folder::WhenEmpty::Withdraw : manifest::Folder::WhenEmpty::Keep);
     if (!source) {
         return std::unexpected(std::move(source.error()));
     }

@@ -1,5 +1,6 @@
 #include "control/sync/manifest_source.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "control/log/log.hpp"
@@ -7,24 +8,27 @@
 namespace penstock::sync {
 namespace {
 
-kube::CollectionStatus collection(const char* kind, const std::string& path, size_t objects) {
-    return {.kind = kind, .path = path, .state = kube::CollectionStatus::State::Watching, .listed = true, .objects = objects};
+using kube::ObjectKind;
+
+// A document of which not even the kind is known counts with Services, which most are.
+const char* collection_of(std::optional<ObjectKind> kind) {
+    return kind == ObjectKind::EndpointSlice ? "endpointslices" : (kind == ObjectKind::Node ? "nodes" : "services");
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Source>> ManifestSource::open(const std::filesystem::path& path) {
+Result<std::unique_ptr<Source>> ManifestSource::open(const std::filesystem::path& path, manifest::Folder::WhenEmpty when_empty) {
     auto watch = manifest::Watch::open(path);
     if (!watch) {
         return std::unexpected(watch.error());
     }
-    return std::unique_ptr<Source>(new ManifestSource(path, std::move(*watch)));
+    return std::unique_ptr<Source>(new ManifestSource(path, std::move(*watch), when_empty));
 }
 
-ManifestSource::ManifestSource(std::filesystem::path path, manifest::Watch watch)
+ManifestSource::ManifestSource(std::filesystem::path path, manifest::Watch watch, manifest::Folder::WhenEmpty when_empty)
     : path_(std::move(path)),
       watch_(std::move(watch)),
-      folder_(path_),
+      folder_(path_, when_empty),
       store_(true, store_log_),
       status_{.source = "manifests " + path_.string()} {}
 
@@ -64,18 +68,41 @@ void ManifestSource::tell(const manifest::Folder::Contents& contents) {
         log::get("kube").info("no longer: {}", problem.to_string());
     }
     const std::lock_guard lock(mutex_);
+    status_.trouble = contents.lost;
     if (contents.objects == nullptr || (contents.objects == current_ && news.appeared.empty() && news.gone.empty())) {
         return;
     }
     read_at_ = Clock::now();
-    status_.collections = {collection("services", path_.string(), contents.objects->services.size()),
-                           collection("endpointslices", path_.string(), contents.objects->slices.size()),
-                           collection("nodes", path_.string(), contents.objects->nodes.size())};
-    if (!contents.problems.empty()) {
-        for (kube::CollectionStatus& each : status_.collections) {
-            each.last_error = contents.problems.front().to_string();
+    for (const manifest::Problem& problem : news.appeared) {
+        if (problem.severity == manifest::Problem::Severity::Error) {
+            ++errors_[collection_of(problem.kind)];
         }
     }
+    status_.collections.clear();
+    for (const auto& [kind, objects] : {std::pair(ObjectKind::Service, contents.objects->services.size()),
+                                        std::pair(ObjectKind::EndpointSlice, contents.objects->slices.size()),
+                                        std::pair(ObjectKind::Node, contents.objects->nodes.size())}) {
+        status_.collections.push_back(describe(kind, objects, contents));
+    }
+}
+
+kube::CollectionStatus ManifestSource::describe(ObjectKind kind, size_t objects, const manifest::Folder::Contents& contents) const {
+    const std::string name = collection_of(kind);
+    kube::CollectionStatus status{
+        .kind = name, .path = path_.string(), .state = kube::CollectionStatus::State::Watching, .listed = true, .objects = objects};
+    if (const auto quarantined = contents.quarantined.find(kind); quarantined != contents.quarantined.end()) {
+        status.quarantined = quarantined->second;
+    }
+    if (const auto errors = errors_.find(name); errors != errors_.end()) {
+        status.errors["decode"] = errors->second;
+    }
+    const auto first = std::ranges::find_if(contents.problems, [&](const manifest::Problem& problem) {
+        return problem.severity == manifest::Problem::Severity::Error && (!problem.kind || problem.kind == kind);
+    });
+    if (first != contents.problems.end()) {
+        status.last_error = first->to_string();
+    }
+    return status;
 }
 
 kube::SourceStatus ManifestSource::status() const {

@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "control/kube/log_lines.hpp"
 #include "control/kube/store.hpp"
@@ -19,7 +21,7 @@ namespace penstock::sync {
 
 class ManifestSource final : public Source {
  public:
-    [[nodiscard]] static Result<std::unique_ptr<Source>> open(const std::filesystem::path& path);
+    [[nodiscard]] static Result<std::unique_ptr<Source>> open(const std::filesystem::path& path, manifest::Folder::WhenEmpty when_empty);
 
     [[nodiscard]] bool wait(int stop_descriptor) override;
     [[nodiscard]] std::optional<kube::Changes> take_changes() override;
@@ -28,8 +30,10 @@ class ManifestSource final : public Source {
  private:
     using Clock = std::chrono::steady_clock;
 
-    ManifestSource(std::filesystem::path path, manifest::Watch watch);
+    ManifestSource(std::filesystem::path path, manifest::Watch watch, manifest::Folder::WhenEmpty when_empty);
     void tell(const manifest::Folder::Contents& contents);
+    // Under the lock.
+    [[nodiscard]] kube::CollectionStatus describe(kube::ObjectKind kind, size_t objects, const manifest::Folder::Contents& contents) const;
 
     const std::filesystem::path path_;
     manifest::Watch watch_;
@@ -42,6 +46,7 @@ class ManifestSource final : public Source {
 
     mutable std::mutex mutex_;  // guards what follows
     kube::SourceStatus status_;
+    std::map<std::string, uint64_t> errors_;       // documents that could not be read, by collection
     std::optional<Clock::time_point> busy_since_;  // unset while it waits
     std::optional<Clock::time_point> read_at_;
 };

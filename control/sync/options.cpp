@@ -57,6 +57,9 @@ po::options_description everywhere() {
     const auto list = [](const char* name) { return po::value<std::vector<std::string>>()->value_name(name); };
     add("manifests", text("PATH"),
         "folder with *.yaml, *.yml and *.json files (subfolders are not read), or one such file; need not exist yet");
+    add("allow-empty-folder", po::bool_switch(),
+        "Withdraw everything when the folder of --manifests holds no manifest (default: keep the last objects, warn and fail /readyz, "
+        "because a volume that is not mounted looks the same)");
     add("kubeconfig", list("FILE"),
         "the cluster whose API server is followed; several, repeated or with colons between them, are merged as kubectl does. $KUBECONFIG "
         "is not read");
@@ -343,6 +346,10 @@ Status read_source(const po::variables_map& values, Options& options) {
     if (given != 1) {
         return invalid(std::string(given == 0 ? "nothing to follow" : "more than one thing to follow") +
                        ": exactly one of --manifests PATH, --kubeconfig FILE and --in-cluster is needed; see --help");
+    }
+    options.allow_empty_folder = values["allow-empty-folder"].as<bool>();
+    if (options.allow_empty_folder && options.manifests.empty()) {
+        return invalid("--allow-empty-folder belongs to --manifests");
     }
     options.context = text_of(values, "context");
     if (!options.context.empty() && options.kubeconfig.empty()) {

@@ -23,8 +23,9 @@ struct Options {
     std::vector<std::filesystem::path> kubeconfig;  // merged as kubectl does
     bool in_cluster = false;
 
-    std::string context;         // of the kubeconfig; "": its current one
-    std::string namespace_name;  // "": all of them
+    bool allow_empty_folder = false;  // of manifests: that it is empty withdraws everything
+    std::string context;              // of the kubeconfig; "": its current one
+    std::string namespace_name;       // "": all of them
     bool endpoints_only = false;
     bool allow_insecure = false;  // AUTH-006
     bool events = true;

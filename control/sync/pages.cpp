@@ -46,7 +46,9 @@ http::Response health_page(const SyncReading& reading) {
 
 http::Response ready_page(const SyncReading& reading) {
     Checks checks;
-    if (reading.source.collections.empty()) {
+    if (!reading.source.trouble.empty()) {
+        checks.add(false, "source " + reading.source.source + ": " + reading.source.trouble);
+    } else if (reading.source.collections.empty()) {
         checks.add(false, "source " + reading.source.source + ": nothing is followed yet");
     }
     for (const kube::CollectionStatus& collection : reading.source.collections) {

@@ -20,7 +20,9 @@ std::string service(const std::string& name, const std::string& spec) {
 
 template <typename T>
 const T& only(const DecodedFile& file) {
-    EXPECT_EQ(file.problems, std::vector<Problem>{});
+    for (const Problem& problem : file.problems) {
+        EXPECT_EQ(problem.severity, Problem::Severity::Warning) << problem.to_string();
+    }
     EXPECT_EQ(file.objects.size(), 1u);
     return std::get<T>(file.objects.at(0).object.value());
 }
@@ -186,6 +188,84 @@ TEST(Decode, UnknownFieldsAtAnyDepthChangeNothing_GEN002) {
     EXPECT_EQ(only<kube::Service>(odd), only<kube::Service>(plain));
 }
 
+TEST(Decode, UnknownFieldsAreToldWithTheNearestOne_GEN002) {
+    const auto texts = [](const std::string& manifest) {
+        std::vector<std::string> told;
+        for (const Problem& problem : decode(manifest, "f").problems) {
+            EXPECT_EQ(problem.severity, Problem::Severity::Warning) << problem.to_string();
+            told.push_back(problem.to_string());
+        }
+        return told;
+    };
+    using Texts = std::vector<std::string>;
+    EXPECT_EQ(
+        texts("apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  lables: {a: b}\nspec:\n  externalIP: [80.0.0.1]\n"
+              "  externalTraficPolicy: Local\n  selector: {whatever: goes}\n  ports:\n  - {port: 80}\n  - {port: 81, targetport: 8}\n"),
+        (Texts{"f:5: Service default/web: unknown field metadata.lables is ignored; did you mean labels?",
+               "f:7: Service default/web: unknown field spec.externalIP is ignored; did you mean externalIPs?",
+               "f:8: Service default/web: unknown field spec.externalTraficPolicy is ignored; did you mean externalTrafficPolicy?",
+               "f:12: Service default/web: unknown field spec.ports[1].targetport is ignored; did you mean targetPort?"}));
+    EXPECT_EQ(texts("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: s}\naddressType: IPv4\nendpoints:\n"
+                    "- adresses: []\n  addresses: [10.0.0.1]\n  conditions: {redy: true}\n  targetRef: {any: thing}\n  zzz: 1\n"),
+              (Texts{"f:6: EndpointSlice default/s: unknown field endpoints[0].adresses is ignored; did you mean addresses?",
+                     "f:8: EndpointSlice default/s: unknown field endpoints[0].conditions.redy is ignored; did you mean ready?",
+                     "f:10: EndpointSlice default/s: unknown field endpoints[0].zzz is ignored"}));
+    EXPECT_EQ(texts("apiVersion: v1\nkind: Node\nmetadata: {name: edge}\nspec: {podCidr: 10.0.0.0/24}\nstatus: {adresses: []}\n"),
+              (Texts{"f:4: Node edge: unknown field spec.podCidr is ignored; did you mean podCIDR?"}))
+        << "a Node's status has too many fields to be known";
+}
+
+TEST(Decode, UnknownKindsAreToldAndOthersAreNot_GEN002) {
+    struct Case {
+        const char* api_version;
+        const char* kind;
+        const char* told;
+    };
+    for (const Case& each :
+         {Case{"v1", "Servis", "unknown kind v1 Servis is ignored; did you mean Service?"},
+          Case{"v1", "service", "unknown kind v1 service is ignored; did you mean Service?"},
+          Case{"v1", "Zebra", "unknown kind v1 Zebra is ignored"}, Case{"v2", "Service", "v2 Service is ignored: its apiVersion is v1"},
+          Case{"v1", "EndpointSlice", "v1 EndpointSlice is ignored: its apiVersion is discovery.k8s.io/v1"},
+          Case{"discovery.k8s.io/v2", "EndpointSlice",
+               "discovery.k8s.io/v2 EndpointSlice is ignored: EndpointSlices are read as discovery.k8s.io/v1 or v1beta1"},
+          Case{"discovery.k8s.io/v1", "EndpointSlices",
+               "unknown kind discovery.k8s.io/v1 EndpointSlices is ignored; did you mean EndpointSlice?"},
+          Case{"v1", "ConfigMap", ""}, Case{"v1", "SecretList", ""}, Case{"v1", "Endpoints", ""}, Case{"apps/v1", "Deployment", ""},
+          Case{"serving.knative.dev/v1", "Service", ""}}) {
+        const auto file =
+            decode(std::string("apiVersion: ") + each.api_version + "\nkind: " + each.kind + "\nmetadata: {name: web}\n", "f");
+        EXPECT_TRUE(file.objects.empty());
+        EXPECT_FALSE(file.has_unidentified);
+        ASSERT_EQ(file.problems.size(), *each.told == '\0' ? 0U : 1U) << each.api_version << " " << each.kind;
+        if (!file.problems.empty()) {
+            EXPECT_EQ(file.problems[0].to_string(), std::string("f:1: ") + each.told);
+            EXPECT_EQ(file.problems[0].severity, Problem::Severity::Warning);
+        }
+    }
+}
+
+TEST(Decode, NamesThatNoServerTakesAreQuarantined_GEN003) {
+    const auto problems = [](const std::string& type, const std::string& metadata) {
+        const auto file = decode(type + "metadata: {" + metadata + "}\n", "f");
+        EXPECT_EQ(file.objects.size(), 1U);
+        EXPECT_EQ(file.objects[0].object.has_value(), file.problems.empty());
+        return file.problems.empty() ? "" : file.problems[0].to_string();
+    };
+    const std::string kService = "apiVersion: v1\nkind: Service\n";
+    const std::string kNode = "apiVersion: v1\nkind: Node\n";
+    const std::string kRule = ": up to 63 characters of a-z, 0-9 and '-', an alphanumeric one first and last";
+    EXPECT_EQ(problems(kService, "name: A_b"), "f:1: Service default/A_b: metadata.name is not a DNS label" + kRule);
+    EXPECT_NE(problems(kService, "name: a.b"), "");
+    EXPECT_NE(problems(kService, "name: -a"), "");
+    EXPECT_NE(problems(kService, "name: " + std::string(64, 'a')), "");
+    EXPECT_NE(problems(kService, "name: web, namespace: Shop"), "");
+    EXPECT_NE(problems(kNode, "name: a..b"), "");
+    EXPECT_NE(problems(kNode, "name: edge_1"), "");
+    EXPECT_EQ(problems(kService, "name: 4ever, namespace: shop-2"), "");
+    EXPECT_EQ(problems(kService, "name: " + std::string(63, 'a')), "");
+    EXPECT_EQ(problems(kNode, "name: edge-1.example.com"), "");
+}
+
 TEST(Decode, ReadsListsAndTypedLists) {
     const auto list = decode(
         "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: a}}\n"
@@ -308,7 +388,8 @@ TEST(Decode, FaultsInOneItemOfAListAreItsOwn_GEN001) {
 
 TEST(Decode, BytesThatAreNoUtf8CostTheirDocumentOnly_GEN001) {
     const std::string good = service("good", "  ports: []\n");
-    EXPECT_TRUE(decode("\xef\xbb\xbf" + service("b\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80", "  ports: []\n"), "f").problems.empty());
+    EXPECT_TRUE(decode("\xef\xbb\xbf" + service("b", "  selector: {a: \xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80}\n  ports: []\n"), "f")
+                    .problems.empty());
     for (const std::string bad :
          {"\x80", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xff\xfe"}) {
         const auto file = decode(good + "---\nkind: " + bad + "\n", "f");

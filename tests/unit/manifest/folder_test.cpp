@@ -148,6 +148,86 @@ TEST_F(FolderTest, AnUnreadableFileKeepsItsObjects_GEN001) {
     EXPECT_EQ(contents.problems.size(), 1u);
 }
 
+// An unmounted volume leaves the mount point behind.
+TEST_F(FolderTest, AnEmptyFolderKeepsWhatItHad_GEN012) {
+    disk_.write("a.yaml", service("a", "1"));
+    folder_.load();
+    std::filesystem::remove(disk_.path() / "a.yaml");
+    disk_.write("notes.txt", "no manifest");
+    const auto& contents = folder_.load();
+    EXPECT_EQ(port_of(contents, "a"), 1);
+    EXPECT_TRUE(contents.lost.starts_with("holds no manifest")) << contents.lost;
+    ASSERT_EQ(contents.problems.size(), 1u);
+    EXPECT_EQ(contents.problems[0].to_string(), disk_.path().string() + ": " + contents.lost);
+    disk_.write("b.yaml", service("b", "2"));
+    folder_.load();
+    EXPECT_EQ(contents.lost, "");
+    EXPECT_EQ(contents.problems, std::vector<Problem>{});
+    EXPECT_EQ(port_of(contents, "a"), -1) << "a folder with a manifest is a statement";
+    disk_.write("b.yaml", "# nothing is served any more\n");
+    folder_.load();
+    EXPECT_EQ(contents.lost, "");
+    EXPECT_EQ(port_of(contents, "b"), -1);
+    std::filesystem::remove(disk_.path() / "b.yaml");
+    folder_.load();
+    EXPECT_EQ(contents.lost, "") << "it had nothing to lose";
+}
+
+TEST_F(FolderTest, AnEmptyFolderIsUnknownAtFirst_GEN012) {
+    EXPECT_EQ(folder_.load().objects, nullptr);
+    EXPECT_NE(folder_.load().lost, "");
+}
+
+TEST_F(FolderTest, AFolderThatMayBeEmptyWithdrawsEverything) {
+    Folder folder(disk_.path(), Folder::WhenEmpty::Withdraw);
+    ASSERT_NE(folder.load().objects, nullptr);
+    disk_.write("a.yaml", service("a", "1"));
+    EXPECT_EQ(port_of(folder.load(), "a"), 1);
+    std::filesystem::remove(disk_.path() / "a.yaml");
+    EXPECT_EQ(port_of(folder.load(), "a"), -1);
+    EXPECT_EQ(folder.load().lost, "");
+}
+
+TEST_F(FolderTest, ServicesAreAsOldAsTheirFirstReading_SVC018) {
+    const auto created = [](const Folder::Contents& contents, const std::string& name) {
+        return contents.objects->services.at({"default", name}).meta.creation_timestamp;
+    };
+    const Folder::Clock::time_point start = std::chrono::sys_days(std::chrono::year(2026) / 1 / 2) + std::chrono::microseconds(7);
+    disk_.write("m.yaml", service("m", "1") + service("k", "1"));
+    const auto& contents = folder_.load({}, start);
+    EXPECT_EQ(created(contents, "m"), "2026-01-02T00:00:00.000007Z");
+    EXPECT_EQ(created(contents, "k"), created(contents, "m")) << "then the name decides";
+    disk_.write("a.yaml", service("a", "1"));
+    folder_.load({}, start - std::chrono::hours(1));
+    EXPECT_EQ(created(contents, "a"), "2026-01-02T00:00:00.000008Z") << "later, though the clock was set back";
+    disk_.write("m.yaml", service("m", "2") + service("k", "1"));
+    folder_.load({}, start + std::chrono::hours(1));
+    EXPECT_EQ(created(contents, "m"), "2026-01-02T00:00:00.000007Z") << "an edit makes nothing younger";
+    disk_.write("m.yaml", "broken: [\n");
+    folder_.load({}, start + std::chrono::hours(2));
+    disk_.write("m.yaml", service("m", "2"));
+    folder_.load({}, start + std::chrono::hours(3));
+    EXPECT_EQ(created(contents, "m"), "2026-01-02T00:00:00.000007Z") << "nor does a broken file";
+    disk_.write("m.yaml",
+                "apiVersion: v1\nkind: Service\nmetadata: {name: m, creationTimestamp: \"2020-01-01T00:00:00Z\"}\nspec: {ports: []}\n");
+    folder_.load({}, start + std::chrono::hours(4));
+    EXPECT_EQ(created(contents, "m"), "2020-01-01T00:00:00Z") << "what is written counts";
+}
+
+TEST_F(FolderTest, CountsWhatIsQuarantined_GEN003) {
+    disk_.write("a.yaml", service("a", "1") + service("b", "2"));
+    disk_.write("c.yaml", service("c", "3"));
+    EXPECT_TRUE(folder_.load().quarantined.empty());
+    disk_.write("a.yaml", service("a", "\"1\"") + service("b", "2"));
+    disk_.write("c.yaml", "broken: [\n");
+    const auto& contents = folder_.load();
+    EXPECT_EQ(contents.quarantined, (std::map<ObjectKind, size_t>{{ObjectKind::Service, 2}}));
+    disk_.write("a.yaml", service("a", "1"));
+    disk_.write("c.yaml", service("c", "3"));
+    folder_.load();
+    EXPECT_TRUE(contents.quarantined.empty());
+}
+
 TEST_F(FolderTest, TakesASingleFile) {
     disk_.write("a.yaml", service("a", "1"));
     disk_.write("b.yaml", service("b", "2"));

@@ -30,7 +30,7 @@ class WatchTest : public testing::Test {
 
     void follow(const fs::path& path) {
         watch_.emplace(*Watch::open(path));
-        folder_.emplace(path);
+        folder_.emplace(path, Folder::WhenEmpty::Withdraw);
         folder_->load();
     }
 

@@ -20,6 +20,12 @@ Prefix prefix(const char* text) {
     return Prefix::parse(text).value();
 }
 
+TEST(SyncOptions, SwitchesAreOffUnlessAskedFor) {
+    const Options plain = options_of({"--manifests=m"});
+    EXPECT_FALSE(plain.allow_empty_folder);
+    EXPECT_TRUE(options_of({"--manifests=m", "--allow-empty-folder"}).allow_empty_folder);
+}
+
 TEST(SyncOptions, HaveTheDefaultsThatHelpStates) {
     const Options options = options_of({"--manifests", "/etc/m"});
     EXPECT_EQ(options.gateways, (std::vector<client::Target>{{"unix:/run/penstock/penstockd.sock"}}));
@@ -144,6 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"coalesce_word", {"--in-cluster", "--coalesce-ms=soon"}, "coalesce-ms"},
                     Refusal{"audit", {"--in-cluster", "--audit-period-s=0"}, "1 to 86400"},
 
+                    Refusal{"empty_folder", {"--in-cluster", "--allow-empty-folder"}, "belongs to --manifests"},
                     Refusal{"unknown", {"--manifests=m", "--colour=red"}, "--colour"}, Refusal{"prefix", {"--manif", "m"}, "--manif"},
                     Refusal{"stray", {"--manifests=m", "stray"}, "stray"},
                     Refusal{"cidr", {"--manifests=m", "--allowed-external-cidrs=10.0.0.0/33"}, "--allowed-external-cidrs"},

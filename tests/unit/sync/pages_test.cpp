@@ -43,6 +43,17 @@ TEST(SyncPages, ReadyWhenAllIsListedAndAGatewayHasAState) {
     EXPECT_EQ(ready_page(reading).status, 503);
 }
 
+TEST(SyncPages, NotReadyWhileTheSourceIsInTrouble) {
+    SyncReading reading = test::example_reading();
+    reading.source.collections[2].listed = true;
+    reading.source.trouble = "holds no manifest; what was read from it before stays";
+    const auto page = ready_page(reading);
+    EXPECT_EQ(page.status, 503);
+    EXPECT_TRUE(has_line(page, "[-] source https://192.0.2.1:6443: holds no manifest; what was read from it before stays")) << page.body;
+    reading.source.trouble.clear();
+    EXPECT_EQ(ready_page(reading).status, 200);
+}
+
 TEST(SyncPages, ItStaysReadyWhileTheServerIsAway) {
     SyncReading reading = test::example_reading();
     for (auto& collection : reading.source.collections) {
