@@ -2,18 +2,25 @@
 
 #include <algorithm>
 
+#include "control/kube/json_fields.hpp"
+#include "control/kube/json_tree.hpp"
 #include "control/log/log.hpp"
 
 namespace penstock::kube {
 namespace {
 
-constexpr size_t kAnswerBytesKept = 4'096;
+// An Event of ours comes back with a message of 1 KiB, escaped, and as much again of managedFields.
+constexpr size_t kAnswerBytesKept = 16'384;
 constexpr std::chrono::minutes kSweepInterval{1};
 
-uint64_t any_number(const RandomSource& random) {
-    const auto half = [&random] { return static_cast<uint64_t>(random() * 0x1p32); };
-    const uint64_t high = half();
-    return high << 32 | half();
+// Of an Event as the API server shows it. One that has none happened once.
+uint64_t count_in(const std::string& json) {
+    JsonTree tree;
+    if (!tree.parse(json)) {
+        return 1;
+    }
+    FaultList faults;
+    return static_cast<uint64_t>(std::max<int64_t>(JsonFields(tree, 0, faults).integer("count").value_or(1), 1));
 }
 
 bool may_work_later(int status) {
@@ -24,12 +31,7 @@ bool may_work_later(int status) {
 
 EventRecorder::EventRecorder(Transport& transport, WriteLimiter& limiter, Identify identify, RandomSource random,
                              std::function<void()> wake)
-    : transport_(transport),
-      limiter_(limiter),
-      identify_(std::move(identify)),
-      random_(random),
-      wake_(std::move(wake)),
-      backoff_(std::move(random)) {
+    : transport_(transport), limiter_(limiter), identify_(std::move(identify)), wake_(std::move(wake)), backoff_(std::move(random)) {
     published_.enabled = true;
 }
 
@@ -175,7 +177,7 @@ void EventRecorder::start_next(Clock::time_point now) {
             if (queue == queues_.end()) {
                 return;
             }
-            post_ = Post{.record = queue->front(), .is_new = queue->front()->second.name.empty()};
+            post_ = Post{.record = queue->front(), .step = queue->front()->second.name.empty() ? Post::Step::Create : Post::Step::Repeat};
             queue->pop_front();
         }
         if (now < limiter_.next_at(WriteLane::Ordinary)) {
@@ -196,16 +198,19 @@ void EventRecorder::send(const ObjectIdentity& identity) {
     const Event& event = post_->record->first;
     Record& record = post_->record->second;
     Request request{.timeout = kEventTimeout};
-    if (post_->is_new) {
-        record.name = event_name(event.object.name, event.once ? number_of(event, identity) : any_number(random_));
+    if (post_->step == Post::Step::Create) {
+        record.name = event_name(event.object.name, number_of(event, identity));
+        record.before = 0;
         request.method = "POST";
         request.target = event_target(event);
         request.body = event_body(event, identity, record.name, record.times);
         request.content_type = "application/json";
     } else {
+        EventTimes times = record.times;
+        times.count += record.before;
         request.method = "PATCH";
         request.target = event_target(event, record.name);
-        request.body = repeat_body(record.times);
+        request.body = post_->step == Post::Step::Find ? found_body(times) : repeat_body(times);
         request.content_type = "application/merge-patch+json";
     }
     post_->count = record.times.count;
@@ -232,7 +237,7 @@ void EventRecorder::settle(Clock::time_point now) {
     answer_.complete = false;
     const int status = answer_.error ? 0 : answer_.status;
     if (status >= 200 && status < 300) {
-        return succeed(true);
+        return post_->step == Post::Step::Find ? adopt() : succeed(true);
     }
     if (status == 401) {
         transport_.credentials_rejected();
@@ -240,13 +245,20 @@ void EventRecorder::settle(Clock::time_point now) {
     if (answer_.error || may_work_later(status)) {
         return try_again(now);
     }
-    if (status == 404 && !post_->is_new) {
-        post_->is_new = true;  // the API server keeps Events for an hour
+    if (status == 404 && post_->step == Post::Step::Repeat) {
+        post_->step = Post::Step::Create;  // the API server keeps Events for an hour
         return;
     }
-    if (status == 409 && post_->is_new) {
-        // Told before we started; or a name that was taken.
-        return post_->record->first.once ? succeed(false) : try_again(now);
+    if (status == 404 && post_->step == Post::Step::Find) {
+        post_->step = Post::Step::Create;  // its hour ended between the two requests; a server that goes on so is given up
+        return try_again(now);
+    }
+    if (status == 409 && post_->step == Post::Step::Create) {
+        if (post_->record->first.once) {
+            return succeed(false);
+        }
+        post_->step = Post::Step::Find;
+        return;
     }
     // In a namespace that is being deleted nothing can be made, which is no matter of rights.
     if (status == 403 && !answer_.body.contains("NamespaceTerminating") && !answer_.body.contains("being terminated")) {
@@ -258,10 +270,15 @@ void EventRecorder::settle(Clock::time_point now) {
     give_up(&EventsStatus::dropped_failed);
 }
 
+void EventRecorder::adopt() {
+    post_->record->second.before = count_in(answer_.body);
+    post_->step = Post::Step::Repeat;
+}
+
 void EventRecorder::succeed(bool is_news) {
     const auto record = post_->record;
     if (is_news) {
-        ++(post_->is_new ? counts_.posted : counts_.repeated);
+        ++(post_->step == Post::Step::Create ? counts_.posted : counts_.repeated);
     }
     record->second.told = post_->count;
     record->second.queued = false;

@@ -4,6 +4,9 @@
 //
 //     offer() -> inbox -> [too much about one object?] -> warnings | news | repeats -> POST, or PATCH of the Event that says the same
 //
+// An Event's name follows from what it says, so a restart finds the Events that an earlier process wrote: POST is answered by 409, and the
+// count goes on from what the API server has.
+//
 // The machine has no clock: advance() is called with the time, after each round of the source's loop and at next_wake().
 #pragma once
 
@@ -46,7 +49,7 @@ class EventRecorder final : private ResponseHandler {
     // Of an object as the store has it now, nullopt where it is gone. Called on the source thread, from inside advance().
     using Identify = std::function<std::optional<ObjectIdentity>(const std::string& kind, const ObjectName& object)>;
 
-    // `wake` tells the source's loop to call advance(); any thread. `random` makes the names of Events unique, and spreads tries.
+    // `wake` tells the source's loop to call advance(); any thread. `random` spreads tries.
     EventRecorder(Transport& transport, WriteLimiter& limiter, Identify identify, RandomSource random, std::function<void()> wake);
     ~EventRecorder() override;
     EventRecorder(const EventRecorder&) = delete;
@@ -67,7 +70,8 @@ class EventRecorder final : private ResponseHandler {
     struct Record {
         std::string name;  // at the API server; "" before it is there
         EventTimes times{.count = 0, .first = {}, .last = {}};
-        uint64_t told = 0;  // of times.count
+        uint64_t told = 0;    // of times.count
+        uint64_t before = 0;  // the Event's count when it was found at the API server, as an earlier process left it
         bool queued = false;
         Clock::time_point last_seen{};
     };
@@ -77,8 +81,13 @@ class EventRecorder final : private ResponseHandler {
 
     // The request under way, or to be made again.
     struct Post {
+        enum class Step : uint8_t {
+            Create,
+            Find,    // it is there already: a PATCH of its time alone, whose answer has the count
+            Repeat,  // a PATCH of count and time
+        };
         Records::iterator record;
-        bool is_new = true;
+        Step step = Step::Create;
         unsigned tries = 0;
         uint64_t count = 0;  // as sent
     };
@@ -101,6 +110,8 @@ class EventRecorder final : private ResponseHandler {
     void start_next(Clock::time_point now);
     void send(const ObjectIdentity& identity);
     void settle(Clock::time_point now);
+    // The Event was found: its count is in the answer.
+    void adopt();
     void succeed(bool is_news);
     void try_again(Clock::time_point now);
     // Ends what is under way; whatever it says next is new to the API server, unless it was told of it before.
@@ -111,7 +122,6 @@ class EventRecorder final : private ResponseHandler {
     Transport& transport_;
     WriteLimiter& limiter_;
     const Identify identify_;
-    const RandomSource random_;
     const std::function<void()> wake_;
 
     mutable std::mutex mutex_;

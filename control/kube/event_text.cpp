@@ -141,6 +141,10 @@ std::string event_body(const Event& event, const ObjectIdentity& identity, const
     return json;
 }
 
+std::string found_body(const EventTimes& times) {
+    return "{\"lastTimestamp\":\"" + time_text(times.last) + "\"}";
+}
+
 std::string repeat_body(const EventTimes& times) {
     return "{\"count\":" + std::to_string(times.count) + ",\"lastTimestamp\":\"" + time_text(times.last) + "\"}";
 }

@@ -361,14 +361,65 @@ TEST_F(EventRecorderTest, WhatIsSaidOnceIsNotSaidAgainAfterARestart_EVT003) {
     EXPECT_EQ(later.status().posted, 0u);
 }
 
-TEST_F(EventRecorderTest, ANameThatIsTakenIsReplaced_EVT002) {
+TEST_F(EventRecorderTest, AStandingWarningContinuesItsEventAfterARestart_EVT002_EVT003) {
+    recorder_.offer(event());
+    answer_all(201);
+    now_ += 30min;  // of penstock-sync being away: longer than a repeat is remembered
+    test::FakeTransport later_transport;
+    EventRecorder later(
+        later_transport, limiter_, [](const auto&, const auto&) { return ObjectIdentity{.uid = "uid-web"}; }, [] { return 0.7; }, [] {});
+    const auto advance_later = [&](std::chrono::seconds by) {
+        now_ += by;
+        later.advance(now_, std::chrono::system_clock::time_point(1'700'009'000s));
+    };
+    later.offer(event());
+    advance_later(0s);
+    ASSERT_EQ(later_transport.started.size(), 1u);
+    const auto name_in = [](const std::string& body) { return body.substr(body.find(R"("name":"web.)"), 29); };
+    EXPECT_EQ(name_in(later_transport.started[0].body), name_in(transport_.started[0].body));
+    later_transport.answer(409);
+    advance_later(1s);
+    ASSERT_EQ(later_transport.started.size(), 2u);
+    EXPECT_EQ(later_transport.started[1].method, "PATCH");
+    EXPECT_EQ(later_transport.started[1].body, R"({"lastTimestamp":"2023-11-15T00:43:20Z"})");
+    later_transport.answer(200, R"({"kind":"Event","metadata":{"name":"web.1"},"message":"\"count\":9","count":7})");
+    advance_later(1s);
+    ASSERT_EQ(later_transport.started.size(), 3u);
+    EXPECT_EQ(later_transport.started[2].target, later_transport.started[1].target);
+    EXPECT_EQ(later_transport.started[2].body, R"({"count":8,"lastTimestamp":"2023-11-15T00:43:20Z"})");
+    later_transport.answer(200);
+    advance_later(1s);
+    EXPECT_EQ(later.status().posted, 0u);
+    EXPECT_EQ(later.status().repeated, 1u);
+
+    later.offer(event());
+    advance_later(1s);
+    ASSERT_EQ(later_transport.started.size(), 4u) << "a further repeat needs no look";
+    EXPECT_EQ(later_transport.started[3].body, R"({"count":9,"lastTimestamp":"2023-11-15T00:43:20Z"})");
+    later_transport.answer(404);
+    advance_later(1s);
+    ASSERT_EQ(later_transport.started.size(), 5u);
+    EXPECT_EQ(later_transport.started[4].method, "POST") << "its hour is over";
+    EXPECT_NE(later_transport.started[4].body.find(R"("count":2)"), std::string::npos) << later_transport.started[4].body;
+    later_transport.answer(201);
+    advance_later(1s);
+    later.offer(event());
+    advance_later(1s);
+    EXPECT_EQ(later_transport.started.back().body, R"({"count":3,"lastTimestamp":"2023-11-15T00:43:20Z"})");
+}
+
+TEST_F(EventRecorderTest, AServerThatHasAnEventAndHasItNotIsGivenUp_EVT002) {
     recorder_.offer(event());
     advance();
-    transport_.answer(409);
-    answer_all(201);
-    ASSERT_EQ(transport_.started.size(), 2u);
-    EXPECT_NE(transport_.started[0].body, transport_.started[1].body);
-    EXPECT_EQ(recorder_.status().posted, 1u);
+    for (int i = 0; i < 100 && !transport_.open.empty(); ++i) {
+        transport_.answer(transport_.open.front().request.method == "POST" ? 409 : 404);
+        advance();
+        advance(1min);
+    }
+    EXPECT_TRUE(transport_.open.empty());
+    EXPECT_EQ(transport_.started.size(), 2 * kEventTriesMax);
+    EXPECT_EQ(recorder_.status().dropped_failed, 1u);
+    EXPECT_EQ(recorder_.status().waiting, 0u);
 }
 
 TEST_F(EventRecorderTest, OfferingFromManyThreadsLosesNothing_EVT002) {
