@@ -39,6 +39,10 @@ void add_closed_ports(LoadBalancerAddress& target, const kube::LoadBalancerIngre
 
 }  // namespace
 
+bool is_foreign(const kube::Service& service, const Policy& policy) noexcept {
+    return service.type == "LoadBalancer" && !service.load_balancer_class.empty() && service.load_balancer_class != policy.lb_class;
+}
+
 bool is_owned(const kube::Service& service, const Policy& policy) noexcept {
     return service.load_balancer_class.empty() ? policy.default_lb : service.load_balancer_class == policy.lb_class;
 }

@@ -19,6 +19,10 @@ struct LoadBalancerAddress {
 };
 
 // LB-002: whether Penstock is this Service's load balancer. Only for type LoadBalancer.
+// Another implementation's by its loadBalancerClass: the cluster gets no word about it from here, even where --lb-vip-scope serves it
+// (LB-002).
+[[nodiscard]] bool is_foreign(const kube::Service& service, const Policy& policy) noexcept;
+
 [[nodiscard]] bool is_owned(const kube::Service& service, const Policy& policy) noexcept;
 
 // Whether this gateway serves ingress IPs of this Service at all (LB-003).

@@ -6,6 +6,7 @@
 #include "control/model/observed.hpp"
 #include "control/model/refusal.hpp"
 #include "control/rpc/convert.hpp"
+#include "control/semantics/load_balancer.hpp"
 
 namespace penstock::sync {
 namespace {
@@ -201,15 +202,15 @@ std::shared_ptr<const model::Service> StateSession::offered(const model::Service
 
 void StateSession::tell_appeared(const semantics::ObjectNotice& about) {
     say(level_of(about.notice), text_of(about));
-    if (observer_ != nullptr) {
-        observer_->on_notice_appeared(gateway_name(), about);
+    if (Observer* observer = observer_of(about)) {
+        observer->on_notice_appeared(gateway_name(), about);
     }
 }
 
 void StateSession::tell_gone(const semantics::ObjectNotice& about) {
     say(LogLine::Level::Info, "no longer: " + text_of(about));
-    if (observer_ != nullptr) {
-        observer_->on_notice_gone(gateway_name(), about);
+    if (Observer* observer = observer_of(about)) {
+        observer->on_notice_gone(gateway_name(), about);
     }
 }
 
@@ -392,8 +393,9 @@ void StateSession::note_results(const v1::Applied& answer, const Flight& flight)
             refused_now.insert(std::move(*key));
         } else if (result.outcome() == v1::ServiceResult::OUTCOME_REMOVED) {
             programmed_.erase(*key);
-        } else if (observer_ != nullptr && programmed_.insert(*key).second) {
-            observer_->on_programmed(gateway_name(), *key);
+        } else if (Observer* observer = observer_of(kube::ObjectName{key->namespace_name, key->name});
+                   observer != nullptr && programmed_.insert(*key).second) {
+            observer->on_programmed(gateway_name(), *key);
         }
     }
     // A full state's answer names all that is refused, a delta's what the delta touched.
@@ -419,9 +421,19 @@ void StateSession::note_refusal(const model::ServiceKey& key, const v1::ServiceR
     known = why;
     programmed_.erase(key);
     say(LogLine::Level::Warning, "refused service " + key.to_string() + ": " + why);
-    if (observer_ != nullptr) {
-        observer_->on_refused(gateway_name(), key, reason_of(result), why);
+    if (Observer* observer = observer_of(kube::ObjectName{key.namespace_name, key.name})) {
+        observer->on_refused(gateway_name(), key, reason_of(result), why);
     }
+}
+
+Observer* StateSession::observer_of(const kube::ObjectName& service) const {
+    const auto& services = engine_.objects().services;
+    const auto known = services.find(service);
+    return known != services.end() && semantics::is_foreign(*known->second, engine_.policy()) ? nullptr : observer_;
+}
+
+Observer* StateSession::observer_of(const semantics::ObjectNotice& about) const {
+    return about.kind == "Service" ? observer_of(about.object) : observer_;
 }
 
 const std::string& StateSession::gateway_name() const {
@@ -440,8 +452,8 @@ void StateSession::describe(GatewayStatus& status, Time now) const {
     status.desired_version = last_version_ + (lacks_.since || held_losses_.oldest() ? 1 : 0);
     status.applied_version = applied_.value_or(0);
     std::optional<Time> oldest = coalescer_.oldest();
-    for (const auto& since :
-         {lacks_.since, held_losses_.oldest(), in_flight_ ? in_flight_->carries.since : std::nullopt, unanswered_ ? unanswered_->carries.since : std::nullopt}) {
+    for (const auto& since : {lacks_.since, held_losses_.oldest(), in_flight_ ? in_flight_->carries.since : std::nullopt,
+                              unanswered_ ? unanswered_->carries.since : std::nullopt}) {
         oldest = since ? std::min(oldest.value_or(*since), *since) : oldest;
     }
     status.lag = oldest ? age(*oldest) : std::chrono::milliseconds(0);

@@ -124,6 +124,9 @@ class StateSession {
     void note_results(const v1::Applied& answer, const Flight& flight);
     void note_refusal(const model::ServiceKey& key, const v1::ServiceResult& result);
     void count_differences(const v1::Applied& answer, const Flight& flight);
+    // Who hears what is found about a Service; null: nothing does, because the Service is another implementation's (LB-002).
+    [[nodiscard]] Observer* observer_of(const kube::ObjectName& service) const;
+    [[nodiscard]] Observer* observer_of(const semantics::ObjectNotice& about) const;
     [[nodiscard]] const std::string& gateway_name() const;
     void say(LogLine::Level level, std::string text) { log_.push_back({level, std::move(text)}); }
 

@@ -256,6 +256,44 @@ TEST_F(StateSessionTest, AFullStateHasWhatIsHeldBackAsItWas_GEN008) {
     EXPECT_EQ(gateway_.services.at("default/a:http/TCP").sets(0).endpoints_size(), 0);
 }
 
+// It is logged and shown all the same: a node gateway serves its address as kube-proxy does.
+TEST_F(StateSessionTest, TheClusterHearsNothingAboutAServiceOfAForeignClass_LB002) {
+    gateway_.refuse = [](const v1::ServiceKey&) { return kNoRoom; };
+    auto of_class = [](const std::string& name, const std::string& type, const std::string& lb_class) {
+        auto service = service_at(name, "81.0.0.1");
+        service.type = type;
+        service.load_balancer_class = lb_class;
+        return service;
+    };
+    const std::vector<kube::Service> all = {of_class("foreign", "LoadBalancer", "metallb.io/metallb"),
+                                            of_class("leftover", "ClusterIP", "metallb.io/metallb"), of_class("none", "LoadBalancer", ""),
+                                            of_class("own", "LoadBalancer", "penstock.io/gateway")};
+    changes(changes_of(all));
+    open();
+    settle();
+    EXPECT_EQ(said("Service default/foreign: ExternalIPNotAllowed"), 1U);
+    const auto count = [](const std::vector<std::string>& told, const std::string& name) {
+        return std::ranges::count_if(told, [&](const std::string& line) {
+            return line.find("default/" + name + ":") != std::string::npos || line.find(" " + name + " ") != std::string::npos;
+        });
+    };
+    auto told = listener_.take();
+    EXPECT_EQ(count(told, "foreign"), 0);
+    for (const char* name : {"leftover", "none", "own"}) {
+        EXPECT_EQ(count(told, name), 2) << name << ": a notice and a refusal";
+    }
+    gateway_.refuse = [](const v1::ServiceKey&) { return Refusal(); };
+    for (const kube::Service& service : all) {
+        auto allowed = service;
+        allowed.external_ips = {"80.0.0." + std::to_string(service.meta.name.size())};
+        changes(changes_of({allowed}));
+        settle();
+    }
+    told = listener_.take();
+    EXPECT_EQ(count(told, "foreign"), 0);
+    EXPECT_EQ(count(told, "own"), 2) << "the notice is gone, and it is programmed";
+}
+
 TEST_F(StateSessionTest, AStormIsMergedIntoPortions_GEN008) {
     start_with(changes_of({service_at("a", "80.0.0.1")}));
     now_ += 10s;
