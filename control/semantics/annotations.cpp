@@ -53,6 +53,11 @@ class Reader {
         return value ? value->text : std::string_view();
     }
 
+    // As the user wrote it, which may be another vendor's; "" where the setting is not there.
+    [[nodiscard]] std::string_view key_of(Setting setting) const {
+        const auto value = annotations::read(annotations::row_of(setting), object_);
+        return value ? value->spelling->key : std::string_view();
+    }
     [[nodiscard]] bool asks_for_more() const noexcept { return asks_for_more_; }
 
  private:
@@ -84,10 +89,12 @@ model::Probe probe_of(Reader& reader, Notices& notices) {
     probe.interval_s = reader.number(Setting::HealthCheckInterval, defaults.interval_s);
     probe.timeout_s = reader.number(Setting::HealthCheckTimeout, defaults.timeout_s);
     if (probe.timeout_s >= probe.interval_s) {
-        notices.warn(reason::kInvalidAnnotation, "penstock.io/health-check-timeout: " + std::to_string(probe.timeout_s) +
-                                                     " s is not less than the interval of " + std::to_string(probe.interval_s) + " s; " +
-                                                     std::to_string(defaults.timeout_s) + " s and " + std::to_string(defaults.interval_s) +
-                                                     " s are used");
+        const Setting written =
+            reader.key_of(Setting::HealthCheckTimeout).empty() ? Setting::HealthCheckInterval : Setting::HealthCheckTimeout;
+        notices.warn(reason::kInvalidAnnotation, std::string(reader.key_of(written)) + ": the timeout of " +
+                                                     std::to_string(probe.timeout_s) + " s is not less than the interval of " +
+                                                     std::to_string(probe.interval_s) + " s; " + std::to_string(defaults.timeout_s) +
+                                                     " s and " + std::to_string(defaults.interval_s) + " s are used");
         probe.interval_s = defaults.interval_s;
         probe.timeout_s = defaults.timeout_s;
     }

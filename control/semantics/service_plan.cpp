@@ -309,6 +309,7 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
                             .around = around};
     tell_limits(rules, of_service);
     tell_truncated(slices, of_service);
+    tell_unusable(slices, of_service);
 
     const bool checked = plan.health_check != 0 && owns_health_check(plan, owners, of_service);
     LocalEndpoints local;

@@ -26,7 +26,7 @@ bool is_usable(const kube::EndpointSlice& slice) {
 
 std::optional<kube::ObjectName> service_of(const kube::ObjectName& slice_name, const kube::EndpointSlice& slice) {
     const std::string* service_name = service_name_in(slice);
-    if (service_name == nullptr || !is_usable(slice)) {
+    if (service_name == nullptr) {
         return std::nullopt;
     }
     return kube::ObjectName{.namespace_name = slice_name.namespace_name, .name = *service_name};
@@ -54,6 +54,15 @@ std::vector<ObjectNotice> notices_about(const kube::ObjectName& slice_name, cons
         }
     }
     return notices;
+}
+
+void tell_unusable(const ServiceSlices& slices, Notices& notices) {
+    for (const NamedSlice& one : slices) {
+        if (!is_usable(*one.slice)) {
+            notices.mention(reason::kUnsupportedAddressType, "EndpointSlice " + printable(one.name) + " is not used: its addressType " +
+                                                                 quoted(one.slice->address_type) + " is neither IPv4 nor IPv6");
+        }
+    }
 }
 
 void tell_truncated(const ServiceSlices& slices, Notices& notices) {

@@ -12,7 +12,8 @@
 
 namespace penstock::semantics {
 
-// The Service whose endpoints these are. Nobody's where the slice names none, or is of an address type other than IPv4 and IPv6 (EP-008).
+// The Service that the slice belongs to; nullopt where it names none. One of another address type than IPv4 and IPv6 belongs to its Service
+// as well, and gives it no endpoint (EP-008).
 [[nodiscard]] std::optional<kube::ObjectName> service_of(const kube::ObjectName& slice_name, const kube::EndpointSlice& slice);
 
 // What is wrong with a slice as a whole, whether or not its Service is there.
@@ -28,6 +29,9 @@ using ServiceSlices = std::vector<NamedSlice>;
 
 // EP-015: an Endpoints object holds no more than its controller wrote into it, and that says when it stopped. At most one notice.
 void tell_truncated(const ServiceSlices& slices, Notices& notices);
+
+// EP-008: slices that give no endpoint, for who looks at the Service alone.
+void tell_unusable(const ServiceSlices& slices, Notices& notices);
 
 // Puts `slice` in, in the place of one of the same name.
 void put(ServiceSlices& slices, const std::string& name, kube::EndpointSlicePtr slice);

@@ -379,5 +379,22 @@ TEST(Notices, AreSortedUniqueAndBounded_GEN006_EVT001) {
     EXPECT_EQ(twice.sorted().size(), said.size());
 }
 
+TEST(Annotations, AConflictOfTwoSettingsNamesTheKeyThatWasWritten_ANNG2) {
+    const std::string aws = "service.beta.kubernetes.io/aws-load-balancer-healthcheck-";
+    const auto told = [](std::map<std::string, std::string> annotations) {
+        World world;
+        kube::Service& web = world.service("default/web");
+        web.external_ips = {"203.0.113.7"};
+        web.meta.annotations = std::move(annotations);
+        const Outcome outcome = world.evaluate();
+        return outcome.notices.empty() ? std::string() : outcome.notices.front().notice.message;
+    };
+    EXPECT_TRUE(told({{aws + "timeout", "10"}}).starts_with(aws + "timeout: the timeout of 10 s is not less than the interval of 10 s"));
+    EXPECT_TRUE(told({{aws + "interval", "5"}}).starts_with(aws + "interval: the timeout of 5 s"));
+    EXPECT_TRUE(told({{"penstock.io/health-check-timeout", "10"}}).starts_with("penstock.io/health-check-timeout: "));
+    EXPECT_TRUE(
+        told({{aws + "interval", "5"}, {"penstock.io/health-check-timeout", "6"}}).starts_with("penstock.io/health-check-timeout: "));
+}
+
 }  // namespace
 }  // namespace penstock::semantics::testing

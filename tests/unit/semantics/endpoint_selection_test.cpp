@@ -254,7 +254,9 @@ TEST(Slices, AddressTypesOtherThanTheFamiliesAreIgnored_EP008_GEN002) {
         world.slice("odd", "default/web", {endpoint("10.244.0.2"), endpoint("example.com")}, 8080, type);
         const Outcome outcome = world.evaluate();
         EXPECT_EQ(endpoints(outcome, kWeb), Lines{"10.244.0.1 8080"}) << type;
-        EXPECT_EQ(reasons(outcome), Lines{"EndpointSlice default/odd UnsupportedAddressType"}) << type;
+        EXPECT_EQ(reasons(outcome),
+                  (Lines{"EndpointSlice default/odd UnsupportedAddressType", "Service default/web UnsupportedAddressType"}))
+            << type << ": `describe service` shows what is said about the Service";
     }
 }
 
