@@ -150,6 +150,13 @@ Collection Reflector::asked() const {
 
 void Reflector::on_head(const ResponseHead& head) {
     exchange_->head = head;
+    if (head.status == kOk && !head.content_type.empty() && head.content_type.find("json") == std::string::npos) {
+        abandon({.kind = Trouble::Kind::Broken,
+                 .name = "decode",
+                 .what = "the answer is " + head.content_type.substr(0, kTypeShown) +
+                         " and not JSON (is the server's address that of an API server, or does a proxy answer in its place?)"});
+        return;
+    }
     if (head.status == kOk) {
         is_not_served_ = false;  // not only at the end, which of a watch is minutes away
         if (exchange_->doing == Doing::Watching) {
@@ -450,12 +457,23 @@ void Reflector::tell_unnamed(const std::vector<std::string>& faults) {
     }
 }
 
+// A first list that is forbidden holds up the start, and whoever reads of the 403 alone takes it for a restriction.
+std::string Reflector::consequence_of(const Trouble& trouble) const {
+    if (trouble.kind != Trouble::Kind::Forbidden || table_.is_listed()) {
+        return "";
+    }
+    return "; gateways are sent nothing before " + std::string(resource_name(collection_.kind)) +
+           " can be listed and watched: grant that (docs/deploy/rbac.yaml)" +
+           (collection_.kind == ObjectKind::Node ? ", or follow one namespace without Nodes (--namespace)" : "");
+}
+
 // Once, however long it lasts.
 void Reflector::report(const Trouble& trouble) {
     if (!lasting_ || lasting_->name != trouble.name) {
         // Histories are compacted, and collections served elsewhere, every day.
         const bool usual = trouble.kind == Trouble::Kind::Expired || trouble.kind == Trouble::Kind::NotServed;
-        usual ? server_.log.info(described(trouble.what)) : server_.log.warn(described(trouble.what));
+        const std::string text = described(trouble.what) + consequence_of(trouble);
+        usual ? server_.log.info(text) : server_.log.warn(text);
     }
     lasting_ = trouble;
 }

@@ -150,6 +150,8 @@ class Reflector final : private ResponseHandler {
     [[nodiscard]] std::string described(const std::string& what) const;
     void tell_unnamed(const std::vector<std::string>& faults);
     void report(const Trouble& trouble);
+    // What a trouble means for the program, where its text does not show it; "" else.
+    [[nodiscard]] std::string consequence_of(const Trouble& trouble) const;
     void report_well();
 
     Collection collection_;

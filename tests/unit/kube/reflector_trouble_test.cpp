@@ -95,6 +95,23 @@ TEST_F(ReflectorTrouble, RejectedCredentialsAreReadAgainAndTriedOnceAtOnce_APISY
     EXPECT_EQ(status().errors.at("http_401"), 4U);
 }
 
+// A login page, or a server that is none of Kubernetes'.
+TEST_F(ReflectorTrouble, AnAnswerThatIsNoJsonIsNamedByItsType_APISYNC013) {
+    begin();
+    ASSERT_EQ(transport_.open.size(), 1U);
+    transport_.open[0].handler->on_head({.status = 200, .content_type = "text/html; charset=utf-8"});
+    settle();
+    EXPECT_EQ(told(), (std::vector<std::string>{
+                          "/api/v1/services: the answer is text/html; charset=utf-8 and not JSON (is the server's address that of an API "
+                          "server, or does a proxy answer in its place?)"}));
+    EXPECT_EQ(status().errors.at("decode"), 1U);
+    EXPECT_EQ(status().state, State::BackingOff);
+    wait_for_request();
+    reply(200, list_text("100", {}));
+    head(200);
+    EXPECT_EQ(status().state, State::Watching);
+}
+
 TEST_F(ReflectorTrouble, AForbiddenCollectionIsToldOnceAndHeals_APISYNC013) {
     begin();
     for (int failure = 0; failure < 20; ++failure) {
@@ -103,7 +120,9 @@ TEST_F(ReflectorTrouble, AForbiddenCollectionIsToldOnceAndHeals_APISYNC013) {
         EXPECT_FALSE(status().listed);
         EXPECT_EQ(wait_for_request(), 30s);
     }
-    EXPECT_EQ(told(), (std::vector<std::string>{"/api/v1/services: 403 Forbidden: services is forbidden: User penstock cannot list"}));
+    EXPECT_EQ(told(), (std::vector<std::string>{
+                          "/api/v1/services: 403 Forbidden: services is forbidden: User penstock cannot list; gateways are sent "
+                          "nothing before services can be listed and watched: grant that (docs/deploy/rbac.yaml)"}));
     EXPECT_EQ(status().errors.at("http_403"), 20U);
     EXPECT_FALSE(store_.is_listed());
     reply(200, list_text("100", {}));
