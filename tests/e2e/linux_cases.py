@@ -1,4 +1,5 @@
 """Linux beside the workers: the twins, their addresses, and everything that is no flow of ours."""
+import errno
 import socket
 import threading
 
@@ -87,6 +88,23 @@ def a_port_that_no_service_declares_goes_to_the_host_XIP003(lab):
     equal(said_by(lab, VIP, 8081), b"host\n", "undeclared port of a VIP on the twin")
     equal(lab.get(VIP, 80).status, 200, "declared port of the VIP")
     equal(lab.get(net.UPLINK, NODE_PORT).status, 200, "NodePort of the gateway's address")
+
+
+@case()
+def a_node_port_at_the_hosts_own_address_is_linuxs_for_the_host_itself_NODEPORT002(lab):
+    """kube-proxy serves it. Here the connection never leaves the host's own stack."""
+    lab.start(*web())
+    equal(lab.get(net.UPLINK, NODE_PORT).status, 200, "the NodePort, for a client outside")
+
+    def connect():
+        with inside(lab.network.namespace("gateway")):
+            client = socket.socket()
+        with client:
+            client.settimeout(2)
+            return client.connect_ex((net.UPLINK, NODE_PORT))
+    equal(connect(), errno.ECONNREFUSED, "the NodePort at the host's own address, for the host")
+    HostListener(lab, NODE_PORT)
+    equal(connect(), 0, "the same while a program listens")
 
 
 @case(workers=(1, 2))
