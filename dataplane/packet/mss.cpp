@@ -2,13 +2,13 @@
 
 #include "dataplane/base/check.hpp"
 #include "dataplane/packet/checksum.hpp"
+#include "dataplane/packet/tcp_options.hpp"
 #include "dataplane/packet/wire.hpp"
 
 namespace penstock::packet {
 namespace {
 
-constexpr uint8_t kEndOfOptions = 0, kNoOperation = 1, kMss = 2;
-constexpr uint8_t kMssBytes = 4;
+constexpr uint8_t kMss = 2, kMssBytes = 4;
 
 // The sum of a segment whose field at `at` changes from `before` to `after`. A checksum adds whole words of the segment; a field at an odd
 // place adds its bytes to two of them, exchanged, which adds up to its bytes exchanged (RFC 1071, 2.B).
@@ -22,31 +22,20 @@ Be16 sum_after(Be16 sum, size_t at, Be16 before, Be16 after) noexcept {
 bool lower_mss(std::span<uint8_t> frame, const Parsed& parsed, uint16_t mss_max) noexcept {
     PENSTOCK_ASSERT(parsed.kind == PacketKind::Flow && parsed.key.protocol == Protocol::Tcp && parsed.payload_offset <= frame.size());
     uint8_t* const tcp = frame.data() + parsed.l4_offset;
-    const size_t header_bytes = size_t{parsed.payload_offset} - parsed.l4_offset;
-    for (size_t at = sizeof(TcpHeader); at < header_bytes && tcp[at] != kEndOfOptions;) {
-        if (tcp[at] == kNoOperation) {
-            ++at;
-            continue;
-        }
-        if (at + 1 == header_bytes || tcp[at + 1] < 2 || tcp[at + 1] > header_bytes - at) {
-            return false;  // no list of options: its receiver's to refuse
-        }
-        if (tcp[at] != kMss || tcp[at + 1] != kMssBytes) {
-            at += tcp[at + 1];
-            continue;
-        }
-        uint8_t* const mss_at = tcp + at + 2;
-        const auto offered = load<Be16>(mss_at);
-        if (offered.host() <= mss_max) {
-            return false;
-        }
-        const Be16 lowered = Be16::from_host(mss_max);
-        store(mss_at, lowered);
-        uint8_t* const sum_at = tcp + offsetof(TcpHeader, checksum);
-        store(sum_at, sum_after(load<Be16>(sum_at), at + 2, offered, lowered));
-        return true;
+    const size_t at = find_tcp_option(tcp, size_t{parsed.payload_offset} - parsed.l4_offset, kMss, kMssBytes);
+    if (at == 0) {
+        return false;  // it names none, or has no list of options, which is its receiver's to refuse
     }
-    return false;
+    uint8_t* const mss_at = tcp + at + 2;
+    const auto offered = load<Be16>(mss_at);
+    if (offered.host() <= mss_max) {
+        return false;
+    }
+    const Be16 lowered = Be16::from_host(mss_max);
+    store(mss_at, lowered);
+    uint8_t* const sum_at = tcp + offsetof(TcpHeader, checksum);
+    store(sum_at, sum_after(load<Be16>(sum_at), at + 2, offered, lowered));
+    return true;
 }
 
 }  // namespace penstock::packet
