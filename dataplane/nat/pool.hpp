@@ -62,7 +62,13 @@ struct PortMap {
     uint32_t older;    // neighbours among those that may be withdrawn, or the next free one
     uint32_t newer;
     uint32_t marked;  // ports
-    uint32_t zero;
+    // Where the last walk() ended: the block's place in the pool's order, the next port's in the block.
+    uint32_t walk_turn : 10;
+    uint32_t walk_next : 7;
+    uint32_t has_walked : 1;
+    uint32_t opened : 14;  // full blocks that a port of has come free since then, and no further than it can count
+
+    static constexpr uint32_t kOpenedMax = (1U << 14) - 1;
 };
 static_assert(sizeof(PortMap) % sizeof(uint64_t) == 0);
 

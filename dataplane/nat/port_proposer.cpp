@@ -28,6 +28,10 @@ constexpr uint32_t kMapFromMin = 16;
 // it; the others keep pools from taking it from each other.
 constexpr uint32_t kSpareMaps = 8;
 
+// Full blocks that may come to have free ports between two walks of a pool, beside a 64th of its blocks, before its walks begin anew at the
+// cursor.
+constexpr uint32_t kOpenedByChance = 8;
+
 // Up to so many workers may share the blocks before a pool keeps a map with fewer live ports than it has words: 64 / 8 is an eighth.
 constexpr uint32_t kSharersOfWholeMap = 8;
 
@@ -291,6 +295,51 @@ std::optional<L4Port> PortProposer::propose_next(PoolNumber number, const PortRu
     return std::nullopt;
 }
 
+// A walk has a place of its own, because the cursor leaves the order where single ports come free: to the next of these, past ports that
+// were handed out longer ago. Once so many blocks have had free ports that proposals must have gone on in order, the cursor is right again.
+uint32_t PortProposer::walk(PoolNumber number, const PortRules& rules, std::span<Place> out) noexcept {
+    if (share_.blocks() == 0) {
+        return 0;
+    }
+    Pool cursor = at(number);
+    if (cursor.map != Pool::kNoMap) {
+        const PortMap& map = map_at(cursor.map);
+        if (map.has_walked && map.opened <= kOpenedByChance + share_.blocks() / kPortsPerBlock) {
+            enter(cursor, map.walk_turn, map.walk_next);
+        }
+    }
+    uint32_t count = 0;
+    // Every block once, and the first again for the places that lie before the cursor.
+    for (uint32_t visits = 0; visits <= share_.blocks(); ++visits) {
+        const uint64_t usable = rules.usable(share_.block_at(cursor.block));
+        while (count < out.size()) {
+            const L4Port port = usable == 0 ? L4Port{0} : next_in_block(cursor, usable);
+            if (port == 0) {
+                break;
+            }
+            out[count++] = {port, static_cast<uint16_t>(cursor.turn), cursor.place};
+        }
+        if (count == out.size()) {
+            break;
+        }
+        enter(cursor, (cursor.turn + 1U) % share_.blocks(), 0);
+    }
+    go_behind(number, {0, static_cast<uint16_t>(cursor.turn), cursor.place});
+    return count;
+}
+
+void PortProposer::go_behind(PoolNumber number, const Place& place) noexcept {
+    Pool& pool = at(number);
+    if (pool.map == Pool::kNoMap) {
+        return enter(pool, place.turn, place.next);
+    }
+    PortMap& map = map_at(pool.map);
+    map.walk_turn = place.turn % kPortBlocks;
+    map.walk_next = place.next & 0x7f;
+    map.has_walked = 1;
+    map.opened = 0;
+}
+
 // More ports are marked than the pool has live ones: some belonged to others, and may be free by now. Forgets the marks of the next block
 // that may have such a port, whose ports are then proposed again. One block each time, so that a pool that is exhausted in earnest costs
 // a new connection at most 64 refusals.
@@ -350,6 +399,8 @@ void PortProposer::give_back_in_map(Pool& pool, L4Port port) noexcept {
     taken &= ~bit(port);
     if ((full_by_number_of(pool)[block / 64] & bit(block)) != 0) [[unlikely]] {
         note_open(pool, order_.place_of(hash(pool.key()), block), block);
+        PortMap& map = map_at(pool.map);
+        map.opened = std::min<uint32_t>(map.opened + 1U, PortMap::kOpenedMax) & PortMap::kOpenedMax;
     }
     if (pool.live + 1 == map_from_) {
         line_up(pool.map);

@@ -97,6 +97,30 @@ class PortProposer {
     // The connection whose proposal was bound has gone.
     PENSTOCK_ALWAYS_INLINE void give_back(PoolNumber number, L4Port port) noexcept;
 
+    // Where a walk has passed a port.
+    struct Place {
+        L4Port port = 0;
+        uint16_t turn = 0;  // of its block
+        uint8_t next = 0;   // the place behind it in the block
+    };
+    // For a pool whose ports are all taken: the usable ports that were handed out longest ago, taken or not. The first walk begins at the
+    // cursor, the next ones where the last one ended. Returns how many; fewer than fit where it has been round, and then some may be met
+    // twice.
+    uint32_t walk(PoolNumber number, const PortRules& rules, std::span<Place> out) noexcept;
+    // The next walk begins behind one of those.
+    void go_behind(PoolNumber number, const Place& place) noexcept;
+    // visit(first port, bits) for each block that holds ports of the worker's that are usable under `rules`. Any thread: reads what never
+    // changes.
+    template <typename Visit>
+    void for_each_usable(const PortRules& rules, Visit&& visit) const {
+        for (uint32_t index = 0; index < share_.blocks(); ++index) {
+            const uint32_t block = share_.block_at(index);
+            if (const uint64_t usable = rules.usable(block); usable != 0) {
+                visit(static_cast<L4Port>(block * kPortsPerBlock), usable);
+            }
+        }
+    }
+
     // Bound ports.
     [[nodiscard]] uint32_t in_use() const noexcept { return in_use_; }
     // For the tests that show that nothing leaks, and for `status`.

@@ -52,6 +52,25 @@ const Source* SourceSearch::next(PortProposer& ports) noexcept {
     }
 }
 
+void SourceSearch::open_turn(uint32_t turn, PortProposer& ports) noexcept {
+    if (turn != turn_) {
+        turn_to(turn, ports);
+        source_.pool = ports.open(key_, hash_);
+    }
+}
+
+uint32_t SourceSearch::walk(PortProposer& ports, uint32_t turn, std::span<PortProposer::Place> out) noexcept {
+    open_turn(turn, ports);
+    return ports.walk(source_.pool, rules_of_address(ports), out);
+}
+
+const Source* SourceSearch::take(PortProposer& ports, uint32_t turn, const PortProposer::Place& place) noexcept {
+    open_turn(turn, ports);
+    ports.go_behind(source_.pool, place);
+    source_.port = place.port;
+    return &source_;
+}
+
 DropReason SourceSearch::failure() const noexcept {
     return fitting_ == 0 ? DropReason::NoSnatAddress : DropReason::SnatPortsExhausted;
 }

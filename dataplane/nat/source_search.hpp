@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "dataplane/base/verdict.hpp"
 #include "dataplane/nat/port_proposer.hpp"
@@ -73,6 +74,16 @@ class SourceSearch {
     // The table holds the last one now.
     PENSTOCK_ALWAYS_INLINE void confirm(PortProposer& ports) const noexcept { ports.bind(source_.pool, source_.port); }
 
+    // Where all addresses are out of ports: the ports of the address of `turn`, below addresses(), that were handed out longest ago, taken
+    // or not (PortProposer::walk()).
+    [[nodiscard]] uint32_t walk(PortProposer& ports, uint32_t turn, std::span<PortProposer::Place> out) noexcept;
+    // One of those, whose former connection is gone, instead of first(). The walk of its address goes on behind it.
+    [[nodiscard]] const Source* take(PortProposer& ports, uint32_t turn, const PortProposer::Place& place) noexcept;
+    // How many fit.
+    [[nodiscard]] uint32_t addresses() const noexcept { return static_cast<uint32_t>(std::popcount(fitting_)); }
+    // The address that the last of these was about.
+    [[nodiscard]] const IpAddr& address() const noexcept { return source_.address; }
+
     // NoSnatAddress: none has the endpoint's family and fits its egress. SnatPortsExhausted: those that fit have no port left towards it.
     [[nodiscard]] DropReason failure() const noexcept;
 
@@ -90,7 +101,7 @@ class SourceSearch {
     [[nodiscard]] PortRules rules_of_address(const PortProposer& ports) const noexcept;
     // A port of the address whose pool is open, or of those behind it.
     [[nodiscard]] const Source* next(PortProposer& ports) noexcept;
-    [[nodiscard]] uint32_t addresses() const noexcept { return static_cast<uint32_t>(std::popcount(fitting_)); }
+    void open_turn(uint32_t turn, PortProposer& ports) noexcept;
 
     const SnatConfig* config_ = nullptr;
     HostPorts host_;

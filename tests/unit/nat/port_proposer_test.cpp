@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/support/aligned_memory.hpp"
@@ -44,6 +46,102 @@ TEST(PortProposer, CreateRefusesWhatCannotBe) {
     EXPECT_FALSE(create(memory.span(), 1'000, 0, 0));
     EXPECT_FALSE(create(memory.span(), 1'000, 0, 65));
     EXPECT_EQ(PortProposer::memory_needed(0, {}, 1), 0u);
+}
+
+// A pool that is exhausted is walked round and round, each usable port once in a round, from wherever it is set.
+TEST(PortProposer, AWalkGoesRoundTheUsablePorts) {
+    const test::AlignedMemory memory(PortProposer::memory_needed(1'000, {}, 1));
+    for (const PortRange range : {PortRange{2'000, 2'999}, PortRange{5'000, 5'003}, PortRange{40'010, 40'080}}) {
+        PortProposer ports = make(memory);
+        const PortRules rules{.range = range};
+        const PoolNumber pool = ports.open(kKey, ports.hash(kKey));
+        std::set<L4Port> bound;
+        while (const auto port = ports.propose(pool, rules)) {
+            if (bound.insert(*port).second) {
+                ports.bind(pool, *port);
+            } else {
+                ports.refuse(pool, *port);
+            }
+        }
+        ASSERT_EQ(bound.size(), range.last - range.first + 1U);
+        std::vector<PortProposer::Place> places(bound.size());
+        std::vector<L4Port> in_order;
+        for (int round = 0; round < 2; ++round) {
+            for (size_t at = 0; at < places.size();) {  // by threes
+                const std::span some = std::span(places).subspan(at, std::min<size_t>(3, places.size() - at));
+                ASSERT_EQ(ports.walk(pool, rules, some), some.size());
+                for (const PortProposer::Place& place : some) {
+                    in_order.push_back(place.port);
+                    ASSERT_EQ(place.port, in_order[at]) << range.first << " round " << round << " at " << at;
+                    ++at;
+                }
+            }
+            ASSERT_EQ(std::set(in_order.begin(), in_order.end()), bound);
+        }
+        const size_t back = in_order.size() / 4;
+        ports.go_behind(pool, places[back]);
+        PortProposer::Place next;
+        ASSERT_EQ(ports.walk(pool, rules, {&next, 1}), 1u);
+        EXPECT_EQ(next.port, in_order[back + 1]);
+        EXPECT_FALSE(ports.propose(pool, rules)) << "a walk frees nothing";
+    }
+}
+
+// Single ports that come free elsewhere, and are handed out again, do not move a walk. Many do: then ports were handed out in order again,
+// and it begins behind the newest.
+TEST(PortProposer, AWalkKeepsItsPlaceWhilePoolsStayFull) {
+    const test::AlignedMemory memory(PortProposer::memory_needed(70'000, {}, 1));
+    PortProposer ports = std::move(*PortProposer::create(memory.span(), 70'000, {}, {0}, 1, {1, 2}));
+    const PoolNumber pool = ports.open(kKey, ports.hash(kKey));
+    std::vector<L4Port> in_order;
+    std::set<L4Port> bound;
+    const auto fill = [&] {
+        while (const auto port = ports.propose(pool, {})) {
+            if (bound.insert(*port).second) {
+                in_order.push_back(*port);
+                ports.bind(pool, *port);
+            } else {
+                ports.refuse(pool, *port);
+            }
+        }
+    };
+    const auto give_back = [&](L4Port port) {
+        bound.erase(port);
+        ports.give_back(pool, port);
+    };
+    const auto walk = [&] {
+        PortProposer::Place place;
+        EXPECT_EQ(ports.walk(pool, {}, {&place, 1}), 1u);
+        return place.port;
+    };
+    fill();
+    ASSERT_EQ(bound.size(), 64'512u);
+    const auto index_in = [](const std::vector<L4Port>& ports_in_order, L4Port port) {
+        return static_cast<size_t>(std::ranges::find(ports_in_order, port) - ports_in_order.begin());
+    };
+    const size_t begin = index_in(in_order, walk());
+    EXPECT_LT(begin, 1'008u + kPortsPerBlock) << "behind those that had no map yet, and were met again before all seemed taken";
+    for (size_t at = 1; at < 100; ++at) {
+        ASSERT_EQ(walk(), in_order[begin + at]);
+        give_back(in_order[20'000 + at * 300]);
+        fill();
+    }
+    const std::vector<L4Port> former = std::exchange(in_order, {});
+    for (size_t at = 0; at < 40'000; ++at) {
+        give_back(former[at]);
+    }
+    fill();
+    ASSERT_EQ(in_order.size(), 40'000u);
+    const size_t again = index_in(former, walk());
+    EXPECT_GE(again, 40'000u);
+    EXPECT_LT(again, 40'000u + kPortsPerBlock);
+}
+
+TEST(PortProposer, AWalkWithoutUsablePortsFindsNone) {
+    const test::AlignedMemory memory(PortProposer::memory_needed(1'000, {}, 1));
+    PortProposer ports = make(memory);
+    PortProposer::Place none;
+    EXPECT_EQ(ports.walk(ports.open(kKey, ports.hash(kKey)), {.range = {1, 0}}, {&none, 1}), 0u);
 }
 
 // What docs/adr/0008 promises.
