@@ -7,17 +7,16 @@
 namespace penstock::conn {
 namespace {
 
-// How readily a full table gives a connection up.
-enum class Worth : uint8_t { Keep, Brief, Finished, OneSided };
-
 // No datagram has come when it was two seconds old, or three, as last_seen may lag by one (kTouchAfterUnits): a question and its answer,
 // most often, and then it is over. Whoever asks in another's name gets one, too, at the price of one datagram. Two seconds are those after
 // which Linux takes a flow of UDP for a stream.
-bool is_brief(const Entry& entry) noexcept {
+template <typename Either>
+bool is_brief(const Either& entry) noexcept {
     return units_between(entry.opened_at, entry.last_seen) < 2 * kTouchAfterUnits;
 }
 
-Worth worth_of(const Entry& entry) noexcept {
+template <typename Either>
+Worth worth(const Either& entry) noexcept {
     if (entry.is_sctp()) {
         const SctpState state = entry.sctp_state();
         return is_opening(state) ? Worth::OneSided : is_open(state) ? Worth::Keep : Worth::Finished;
@@ -42,6 +41,13 @@ Worth worth_of(const Entry& entry) noexcept {
 }
 
 }  // namespace
+
+Worth worth_of(const Entry& entry) noexcept {
+    return worth(entry);
+}
+Worth worth_of(const Connection& connection) noexcept {
+    return worth(connection);
+}
 
 Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept : rate_(rate), clock_(rate) {
     const auto set = [&](TcpState state, uint32_t seconds) { tcp_[static_cast<size_t>(state)] = units_of(seconds); };

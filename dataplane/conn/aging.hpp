@@ -88,6 +88,12 @@ inline constexpr uint32_t kSweepPeriodMs = 5'000;
 static_assert(uint64_t{units_per_tick(limits::kConnectionsDefault)} * (kSweepPeriodMs / kAgingTickMs) >= limits::kConnectionsDefault);
 static_assert(units_per_tick(limits::kConnectionsDefault) <= 64, "a tick must stay short beside a burst");
 
+// How readily a connection is given up for another one: a full table's, or one towards an endpoint whose SNAT ports are all taken
+// (port_rest.hpp). Keep: never.
+enum class Worth : uint8_t { Keep, Brief, Finished, OneSided };
+[[nodiscard]] Worth worth_of(const Entry& entry) noexcept;
+[[nodiscard]] Worth worth_of(const Connection& connection) noexcept;
+
 // Connections to be given up so that one more fits: one, or the two IPv4 connections of a pair that another one wants.
 struct Victims {
     std::array<ConnectionIndex, 2> index;

@@ -81,10 +81,12 @@ struct Connection {
     // reverse.destination names, because a configuration may renumber the addresses meanwhile.
     uint8_t snat_index = 0;
     // SCTP: the verification tag that packets of each Direction carry, which their receiver has chosen; 0 while it is not known. TCP that
-    // is not established, and behind a RST: conn::SentNumbers (pipeline/handshake.hpp).
+    // is not established, and behind a RST: conn::SentNumbers (pipeline/handshake.hpp). TCP whose client has sent its FIN: the number
+    // behind that, and its timestamp (port_rest.hpp).
     std::array<uint32_t, 2> tags{};
 
     [[nodiscard]] constexpr bool is_tcp() const noexcept { return forward.protocol == Protocol::Tcp; }
+    [[nodiscard]] constexpr bool is_sctp() const noexcept { return forward.protocol == Protocol::Sctp; }
     [[nodiscard]] constexpr TcpState tcp_state() const noexcept { return static_cast<TcpState>(state); }
     [[nodiscard]] constexpr DatagramState datagram_state() const noexcept { return static_cast<DatagramState>(state); }
     [[nodiscard]] constexpr SctpState sctp_state() const noexcept { return static_cast<SctpState>(state); }

@@ -22,6 +22,7 @@ enum class TcpAction : uint8_t {
     Revive,   // the same, and with this packet it is open again
     Note,     // the same, and the numbers that the backend's segment occupies are kept (pipeline/handshake.hpp)
     Verify,   // the same if the client's ACK number is allowed by those numbers, and then it is open; otherwise the state stays
+    Finish,   // the same as Pass for a FIN of the client's, whose numbers are kept (pipeline/reclaim.hpp)
     Reset,    // answer with RSTs to both sides instead of forwarding
     Reopen,   // a new connection on an old tuple: drop the old entry and treat the packet as the first of a new one
     Invalid,  // drop (InvalidTcpFlags): no stack sends these flags, or none sends them in this state
@@ -98,8 +99,8 @@ consteval TcpStep invalid(TcpState state) {
 }
 
 using Row = std::array<TcpStep, kTcpFlagClasses>;
-// What passes with a SYN is an Offer: the column says it, so the cells need not.
-consteval std::array<std::array<Row, 2>, kTcpStates> with_offers(std::array<std::array<Row, 2>, kTcpStates> transitions) {
+// What passes with a SYN is an Offer, a FIN of the client's a Finish: the column says it, so the cells need not.
+consteval std::array<std::array<Row, 2>, kTcpStates> with_columns(std::array<std::array<Row, 2>, kTcpStates> transitions) {
     for (std::array<Row, 2>& of_state : transitions) {
         for (Row& row : of_state) {
             for (const TcpFlagClass with_syn : {TcpFlagClass::Syn, TcpFlagClass::SynAck}) {
@@ -107,6 +108,8 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_offers(std::array<std:
                 action = action == TcpAction::Pass ? TcpAction::Offer : action;
             }
         }
+        TcpAction& action = of_state[static_cast<size_t>(Direction::Forward)][static_cast<size_t>(TcpFlagClass::Fin)].action;
+        action = action == TcpAction::Pass ? TcpAction::Finish : action;
     }
     return transitions;
 }
@@ -118,7 +121,7 @@ using enum TcpState;
 // A SYN in Established or half-closed, and behind a RST, is passed and changes nothing: a backend that has the connection answers with a
 // challenge ACK (RFC 5961, 4); where the client has really forgotten it, the client's RST clears it for the next SYN. One that has not
 // answers with SYN+ACK. So two forged packets, a RST and a SYN, cannot exchange a connection that lives for a new one.
-inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_offers({{
+inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_columns({{
     // clang-format off
     //  SYN                  SYN+ACK               ACK                   FIN                   RST             none or contradictory
     // SynSent. A lone ACK from the backend is its challenge ACK from an earlier connection on this tuple (RFC 5961, 4); the client answers

@@ -17,6 +17,7 @@
 #include "dataplane/pipeline/handshake.hpp"
 #include "dataplane/pipeline/offered_mss.hpp"
 #include "dataplane/pipeline/own_errors.hpp"
+#include "dataplane/pipeline/reclaim.hpp"
 #include "dataplane/pipeline/track.hpp"
 #include "dataplane/pipeline/translate.hpp"
 
@@ -181,9 +182,15 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
         open_association(entry, burst, i);
     }
     uint64_t reverse_hash = opening.reverse_hash;
+    bool has_reclaimed = false;
     for (;;) {
-        if (!opening.keep_source && opening.source == nullptr) {
-            return opening.search.failure();
+        if (!opening.keep_source && opening.source == nullptr) [[unlikely]] {
+            opening.source = has_reclaimed ? nullptr : reclaim_source(ctx, burst, i, *opening.backend, opening.search);
+            if (opening.source == nullptr) {
+                return opening.search.failure();
+            }
+            has_reclaimed = true;
+            reverse_hash = ctx.connections.hash(reverse_key(forward, opening));
         }
         entry.reverse = reverse_key(forward, opening);
         entry.source_kept = opening.keep_source;

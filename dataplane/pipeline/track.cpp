@@ -3,6 +3,7 @@
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/handshake.hpp"
 #include "dataplane/pipeline/offered_mss.hpp"
+#include "dataplane/pipeline/reclaim.hpp"
 
 namespace penstock::pipeline {
 
@@ -42,6 +43,11 @@ Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i, conn::TcpSte
         open.subtract(1);
     } else if (!conn::is_open(before) && conn::is_open(after)) {
         open.add(1);
+    }
+    // In other states the numbers of the handshake are still needed.
+    if (found.direction == conn::Direction::Forward && burst.parsed[i].tcp_flags.has(packet::TcpFlags::kFin) &&
+        (after == conn::TcpState::FinForward || after == conn::TcpState::TimeWait)) {
+        note_finish(ctx, burst, i);
     }
     ctx.connections.set_state(found.index, after, ctx.now_coarse);
     ctx.connections.touch(found.index, ctx.now_coarse);

@@ -53,7 +53,8 @@ namespace penstock::stats {
     X(Sleeps, "sleeps", "times the worker slept because nothing had come for a while")                                             \
     X(SleepTicks, "sleep_ticks", "TSC ticks slept")                                                                                \
     X(AgingTicks, "aging_ticks", "TSC ticks spent in looking for idle connections")                                                \
-    X(Connections, "connections", "connections now (a level, not a count)")
+    X(Connections, "connections", "connections now (a level, not a count)")                                                        \
+    X(ReclaimedSnatPorts, "reclaimed_snat_ports", "connections removed for their SNAT port: all towards the endpoint were taken")
 
 enum class Counter : uint8_t {
 #define PENSTOCK_X(name, counter, meaning) name,

@@ -517,6 +517,20 @@ void VirtualGateway::age() {
     }
 }
 
+void VirtualGateway::establish_all() {
+    for (const auto& state : workers_) {
+        pipeline::WorkerContext& context = begin_round(*state);
+        for (uint32_t unit = 0; unit < context.connections.high_water(); ++unit) {
+            if (!context.connections.is_live(unit) || !context.connections.at({unit}).is_tcp()) {
+                continue;
+            }
+            if (context.connections.at({unit}).tcp_state() <= conn::TcpState::SynReceived) {
+                context.connections.set_state({unit}, conn::TcpState::Established, context.now_coarse);
+            }
+        }
+    }
+}
+
 void VirtualGateway::order(const conn::FlowOrder& order) {
     auto orders = std::make_shared<conn::FlowOrders>(*snapshot_.flow_orders);
     orders->orders.push_back(order);

@@ -158,6 +158,8 @@ class VirtualGateway {
 
     // Lets every worker look at its whole table once for idle connections.
     void age();
+    // As if all half-open TCP connections had finished their handshakes, so that none of them gives way to another one.
+    void establish_all();
 
     // For whoever tries one thing after another and wants each to begin alike: forget() goes back to the time, the snapshot and the secrets
     // that remember() saw (at first the new gateway's), without connections, counts or anything else that packets leave behind. Between the

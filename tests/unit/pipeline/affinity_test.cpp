@@ -320,6 +320,7 @@ TEST(Affinity, ARefusedFlowLeavesNoEntryAndRefreshesNone_AFF004) {
     EXPECT_EQ(clients.backend("198.51.100.1"), 11);
     gateway.advance_seconds(50);
     EXPECT_EQ(clients.backend("198.51.100.2"), 11);
+    gateway.establish_all();
     EXPECT_EQ(clients.open("198.51.100.3").reason, DropReason::SnatPortsExhausted);
     EXPECT_EQ(clients.open("198.51.100.1").reason, DropReason::SnatPortsExhausted);
     std::map<std::string, CoarseTime> entries;
@@ -343,6 +344,7 @@ TEST(Affinity, ARefusedMoveBringsTheFormerEntryBack_AFF005) {
     Clients clients(gateway);
     EXPECT_EQ(clients.backend("198.51.100.2", IpAddr::v4(80, 11, 12, 11)), 12) << "takes the only port towards .12";
     EXPECT_EQ(clients.backend("198.51.100.1"), 11);
+    gateway.establish_all();
     EXPECT_EQ(clients.open("198.51.100.1", IpAddr::v4(80, 11, 12, 11)).reason, DropReason::SnatPortsExhausted);
     const uint64_t hits = gateway.count(Counter::AffinityHits);
     EXPECT_EQ(clients.open("198.51.100.1").reason, DropReason::SnatPortsExhausted) << "goes to .11, whose port is taken";

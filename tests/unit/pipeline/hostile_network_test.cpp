@@ -113,6 +113,7 @@ TEST(OneBurst, AnotherFlowsPortIsNotTakenAgain) {
         }
     }
     ASSERT_EQ(taken.back(), before.source_port);
+    gateway.establish_all();
     const Outcome again = gateway.send(segment("S").build());
     if (taken.size() == 2) {
         EXPECT_EQ(again.reason, DropReason::SnatPortsExhausted);

@@ -222,6 +222,7 @@ TEST(SnatPorts6, OneFamilysExhaustionIsNotTheOthers_NAT002) {
     for (uint32_t n = 0; n < 32; ++n) {
         ASSERT_EQ(gateway.send(from_client(client_flow(IpFamily::V6, n))).verdict, Verdict::Transmit) << n;
     }
+    gateway.establish_all();
     const Outcome over = gateway.send(from_client(client_flow(IpFamily::V6, 32)));
     EXPECT_EQ(over.verdict, Verdict::Drop);
     EXPECT_EQ(over.reason, DropReason::SnatPortsExhausted);
@@ -229,7 +230,7 @@ TEST(SnatPorts6, OneFamilysExhaustionIsNotTheOthers_NAT002) {
     for (uint32_t n = 0; n < 32; ++n) {
         ASSERT_EQ(gateway.send(from_client(client_flow(IpFamily::V4, n))).verdict, Verdict::Transmit) << "the other family, " << n;
     }
-    gateway.advance_seconds(62);
+    gateway.advance_seconds(86'402);
     gateway.age();
     EXPECT_EQ(gateway.connections(), 0u);
     EXPECT_EQ(gateway.worker(0).snat_ports.in_use(), 0u);

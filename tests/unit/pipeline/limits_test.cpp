@@ -36,6 +36,7 @@ TEST(SnatPorts, ExhaustionIsNamedAndSurvived_NAT002) {
     for (uint32_t n = 0; n < 100; ++n) {
         ASSERT_EQ(gateway.send(syn(n).build()).verdict, Verdict::Transmit) << n;
     }
+    gateway.establish_all();
     const Outcome over = gateway.send(syn(100).build());
     EXPECT_EQ(over.verdict, Verdict::Drop);
     EXPECT_EQ(over.reason, DropReason::SnatPortsExhausted);
@@ -49,7 +50,7 @@ TEST(SnatPorts, ExhaustionIsNamedAndSurvived_NAT002) {
         served += gateway.send(syn(n).build()).verdict == Verdict::Transmit ? 1 : 0;
     }
     EXPECT_EQ(served, 20u) << "another endpoint has all its ports; rr sends it every second flow";
-    gateway.advance_seconds(62);
+    gateway.advance_seconds(86'402);
     gateway.age();
     EXPECT_EQ(gateway.connections(), 0u);
     EXPECT_EQ(gateway.send(syn(300).build()).verdict, Verdict::Transmit) << "ports come back";

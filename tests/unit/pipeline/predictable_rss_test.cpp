@@ -236,6 +236,7 @@ TEST_P(PredictableRss, EveryPortOfTheRangeIsUsed_NAT002) {
         const Outcome opened = gateway.send(syn, kUp, rss(up, syn));
         if (opened.verdict == Verdict::Transmit) {
             ASSERT_TRUE(used.insert(key_of(opened.frame).source_port).second);
+            gateway.establish_all();
         } else {
             ASSERT_EQ(opened.reason, DropReason::SnatPortsExhausted);
         }
