@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <vector>
 
 #include "dataplane/nat/port_rules.hpp"
 #include "dataplane/nat/snat_config.hpp"
@@ -48,7 +49,7 @@ struct HostPorts {
     return static_cast<uint8_t>(std::countr_zero(fitting));
 }
 
-// The address that a SourceSearch begins with, or null where none fits; for explain.
-[[nodiscard]] const SnatAddress* first_choice(const SnatConfig& config, const BindRequest& request) noexcept;
+// The addresses that fit, in the order in which a SourceSearch tries them; for explain.
+[[nodiscard]] std::vector<const SnatAddress*> choices_in_turn(const SnatConfig& config, const BindRequest& request);
 
 }  // namespace penstock::nat

@@ -2,6 +2,8 @@
 // tells each answer; where a stage would take something (a port, a table entry, a token) it says so and takes nothing.
 #include <rte_cycles.h>
 
+#include <bit>
+
 #include "dataplane/nat/masquerade.hpp"
 #include "dataplane/nat/snat.hpp"
 #include "dataplane/pipeline/admit.hpp"
@@ -222,31 +224,111 @@ class Teller {
             step("route", "no route to " + backend.address.to_string() + " through a port of the gateway");
             return drop(DropReason::NoRoute);
         }
-        const nat::SnatAddress* source = nat::first_choice(*snapshot_.snat, {.endpoint = backend.address,
-                                                                             .endpoint_port = backend.port,
-                                                                             .protocol = query_.key.protocol,
-                                                                             .egress = next_hop->egress,
-                                                                             .client_hash = context.owner.client_hash(query_.key.source)});
-        if (source == nullptr) {
+        const std::vector<const nat::SnatAddress*> in_turn =
+            nat::choices_in_turn(*snapshot_.snat, {.endpoint = backend.address,
+                                                   .endpoint_port = backend.port,
+                                                   .protocol = query_.key.protocol,
+                                                   .egress = next_hop->egress,
+                                                   .client_hash = context.owner.client_hash(query_.key.source)});
+        if (in_turn.empty()) {
             step("snat", "no SNAT address of " + std::string(to_string(backend.address.family())) + " fits the backend's port");
             return drop(DropReason::NoSnatAddress);
         }
-        after.source = source->address;
+        const PortChoice choice = choose_port(context, backend, in_turn);
+        if (choice.source == nullptr) {
+            step("snat", "all " + std::to_string(choice.use.usable) + " SNAT ports of worker " + std::to_string(owner_.value) +
+                             " towards " + socket_text(backend.address, backend.port) +
+                             " are taken, and no connection that holds one may be evicted");
+            return drop(DropReason::SnatPortsExhausted);
+        }
+        after.source = choice.source->address;
         after.source_port = 0;
-        step("snat", "the source becomes " + source->address.to_string() + " with " +
-                         (query_.key.protocol == Protocol::Sctp ? "the client's own port where it is free, else " : "") + "a free port " +
-                         whose_reply_comes_home(context, backend, *source) +
+        const bool may_keep_port = query_.key.protocol == Protocol::Sctp && choice.is_free;
+        step("snat", "the source becomes " + choice.source->address.to_string() + " with " +
+                         (may_keep_port ? "the client's own port where it is free, else " : "") +
+                         (choice.is_free ? "a free port " : "a port that is taken from another connection, ") +
+                         whose_reply_comes_home(context, backend, *choice.source) +
+                         (choice.is_free
+                              ? std::string()
+                              : ": all " + std::to_string(choice.use.usable) + " are taken, and " + std::to_string(choice.use.reclaimable) +
+                                    " are of connections that may be evicted (half-open, finished, brief)") +
                          (!keep          ? ""
                           : is_converted ? ", because the client is of the other family"
                                          : ", because the client is the backend itself"));
         leave(after);
     }
 
+    // Of the ports that the owner may use towards an endpoint, over one or more SNAT addresses.
+    struct PortUse {
+        uint32_t usable = 0, free = 0;
+        uint32_t reclaimable = 0;  // taken by a connection that may be evicted for another one (pipeline/reclaim.hpp)
+    };
+    struct PortChoice {
+        const nat::SnatAddress* source = nullptr;  // null: there is none
+        bool is_free = false;
+        PortUse use;
+    };
+    // As the worker goes about it: the first address with a free port, else one with a port that may be reclaimed.
+    PortChoice choose_port(const pipeline::WorkerContext& context, const lb::Backend& backend,
+                           const std::vector<const nat::SnatAddress*>& in_turn) {
+        PortChoice choice;
+        for (const nat::SnatAddress* source : in_turn) {
+            const PortUse use = port_use(context, backend, *source);
+            choice.use.usable += use.usable;
+            choice.use.free += use.free;
+            choice.use.reclaimable += use.reclaimable;
+            if (use.free > 0) {
+                choice.source = source;
+                choice.is_free = true;
+                return choice;
+            }
+            if (use.reclaimable > 0 && choice.source == nullptr) {
+                choice.source = source;
+            }
+        }
+        return choice;
+    }
+
+    // From the connection table, which any thread may read: which tuples exist is all that decides which ports are taken. Of the worker's
+    // proposer only what never changes is read.
+    PortUse port_use(const pipeline::WorkerContext& context, const lb::Backend& backend, const nat::SnatAddress& source) {
+        const Protocol protocol = query_.key.protocol;
+        enum class Port : uint8_t { Free, Reclaimable, Taken };
+        std::vector<Port> ports(65'536, Port::Free);
+        const uint32_t end = context.connections.high_water();
+        for (uint32_t unit = 0; unit < end; ++unit) {
+            conn::Connection connection;
+            if (!context.connections.read(unit, connection) || connection.reverse.source != backend.address ||
+                connection.reverse.source_port != backend.port || connection.reverse.protocol != protocol ||
+                connection.reverse.destination != source.address) {
+                continue;
+            }
+            const bool stays = conn::worth_of(connection) == conn::Worth::Keep;
+            ports[connection.reverse.destination_port] = stays ? Port::Taken : Port::Reclaimable;
+        }
+        const nat::HostPorts host{snapshot_.services->node_port_bits(protocol), static_cast<uint32_t>(snapshot_.generation)};
+        nat::PortRules rules = nat::rules_for(*snapshot_.snat, source, host);
+        rules.own = context.snat_ports.own_ports({source.address, backend.address, backend.port, protocol}, reply_egress_of(source));
+        PortUse use;
+        context.snat_ports.for_each_usable(rules, [&](L4Port first, uint64_t bits) {
+            for (; bits != 0; bits &= bits - 1) {
+                const Port port = ports[first + static_cast<uint32_t>(std::countr_zero(bits))];
+                ++use.usable;
+                use.free += port == Port::Free ? 1 : 0;
+                use.reclaimable += port == Port::Reclaimable ? 1 : 0;
+            }
+        });
+        return use;
+    }
+
+    NicPortId reply_egress_of(const nat::SnatAddress& source) const {
+        const nat::SnatAddresses& addresses = snapshot_.snat->addresses;
+        return addresses.reply_egress(static_cast<size_t>(&source - &addresses[0]));
+    }
+
     // How its port is chosen.
     std::string whose_reply_comes_home(const pipeline::WorkerContext& context, const lb::Backend& backend, const nat::SnatAddress& source) {
-        const nat::SnatAddresses& addresses = snapshot_.snat->addresses;
-        const NicPortId egress = addresses.reply_egress(static_cast<size_t>(&source - &addresses[0]));
-        const nat::ReplyRule* rule = context.owner.rule_of_replies(egress, backend.address.family(), query_.key.protocol);
+        const nat::ReplyRule* rule = context.owner.rule_of_replies(reply_egress_of(source), backend.address.family(), query_.key.protocol);
         const std::string worker = "worker " + std::to_string(owner_.value);
         return rule == nullptr ? "of " + worker + "'s share"
                                : "whose reply RSS of NicPort " + std::to_string(rule->port().value) + " brings to " + worker;

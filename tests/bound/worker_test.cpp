@@ -887,6 +887,86 @@ TEST_P(Workers, ExplainWhatWouldHappenAndTakeNothing) {
     EXPECT_EQ(workers_->inspect().explain(query).verdict, "punt");
 }
 
+// explain consults the ports towards the endpoint as the owner of the flow would: its share of 256, over the one SNAT address.
+TEST_P(Workers, ExplainWhatComesOfPortsThatAreAllTaken_NAT002) {
+    web_.backends = {11};
+    start(GetParam());
+    auto narrow = snapshot_of(gateway_, {web_});
+    auto snat = std::make_shared<nat::SnatConfig>(*narrow->snat);
+    snat->ports = {2'048, 2'303};
+    narrow->snat = std::move(snat);
+    workers_->publish(std::move(narrow));
+    const uint32_t share = 256 / GetParam();
+    worker::ExplainQuery query;
+    query.key = {kClient, kVip, 5'000, 80, Protocol::Tcp, {}};
+    const auto expect_told = [&](const char* verdict, const std::string& finding) {
+        const worker::Explanation told = workers_->inspect().explain(query);
+        EXPECT_EQ(told.verdict, verdict);
+        EXPECT_EQ(told.reason, verdict == std::string("drop") ? std::optional(DropReason::SnatPortsExhausted) : std::nullopt);
+        const auto snat_step = std::ranges::find(told.steps, "snat", &worker::ExplainStep::stage);
+        ASSERT_NE(snat_step, told.steps.end());
+        EXPECT_NE(snat_step->finding.find(finding), std::string::npos) << snat_step->finding;
+    };
+    expect_told("transmit", "with a free port of worker ");
+
+    // Twice as many as there are ports, so that each worker has given out all of its own.
+    for (uint32_t n = 0; n < 512; ++n) {
+        up_->put(from_client(static_cast<L4Port>(10'000 + n)).build(), 0);
+        ASSERT_FALSE(cluster_->take_frame().empty());
+    }
+    const uint64_t reclaimed = sum(stats::Counter::ReclaimedSnatPorts);
+    EXPECT_EQ(reclaimed, 512u - 256u);
+    const std::string taken = std::to_string(share);
+    expect_told("transmit", "all " + taken + " are taken, and " + taken + " are of connections that may be evicted");
+    EXPECT_EQ(sum(stats::Counter::ReclaimedSnatPorts), reclaimed) << "explain takes nothing";
+
+    std::vector<worker::ConnectionView> flows;
+    workers_->inspect().for_each_connection([&](const worker::ConnectionView& view) {
+        flows.push_back(view);
+        return true;
+    });
+    ASSERT_EQ(flows.size(), 256u);
+    for (const worker::ConnectionView& flow : flows) {
+        cluster_->put(reply_to(flow.reverse.reversed()), 0);
+        ASSERT_FALSE(up_->take_frame().empty());
+        up_->put(from_client(flow.forward.source_port, "A").build(), 0);
+        ASSERT_FALSE(cluster_->take_frame().empty());
+    }
+    expect_told("drop", "all " + taken + " SNAT ports of worker ");
+    ASSERT_FALSE(HasFailure()) << "the SYN below is dropped, or the test waits without end";
+    up_->put(from_client(5'000).build(), 0);
+    const auto dropped = [&] {
+        uint64_t drops = 0;
+        for (uint8_t w = 0; w < GetParam(); ++w) {
+            drops += workers_->inspect().drops({w}, DropReason::SnatPortsExhausted);
+        }
+        return drops;
+    };
+    while (dropped() == 0) {
+        std::this_thread::yield();
+    }
+
+    const std::vector<worker::ExplainStep> steps = workers_->inspect().explain(query).steps;
+    const auto owner = std::ranges::find(steps, "owner", &worker::ExplainStep::stage);
+    ASSERT_NE(owner, steps.end());
+    const auto over = std::ranges::find_if(flows, [&](const worker::ConnectionView& flow) {
+        return owner->finding.starts_with("worker " + std::to_string(flow.worker.value) + ",");
+    });
+    ASSERT_NE(over, flows.end());
+    up_->put(from_client(over->forward.source_port, "R").build(), 0);
+    ASSERT_FALSE(cluster_->take_frame().empty());
+    expect_told("transmit", "all " + taken + " are taken, and 1 are of connections that may be evicted");
+    ASSERT_FALSE(HasFailure()) << "the port below is reclaimed, or the test waits without end";
+    while (sum(stats::Counter::ReclaimedSnatPorts) == reclaimed) {  // 64 ports are looked at each time, and this may take four
+        const uint64_t before = dropped();
+        up_->put(from_client(5'000).build(), 0);
+        while (dropped() == before && sum(stats::Counter::ReclaimedSnatPorts) == reclaimed) {
+            std::this_thread::yield();
+        }
+    }
+    EXPECT_EQ(key_of(cluster_->take_frame()).reversed(), over->reverse) << "with the port of the connection that was over";
+}
+
 TEST_P(Workers, ExplainASegmentInMidStream_REJ005) {
     worker::ExplainQuery query;
     query.key = {kClient, kVip, 5000, 80, Protocol::Tcp, {}};

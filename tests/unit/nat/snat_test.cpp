@@ -19,13 +19,14 @@ BindRequest request(uint64_t client_hash) {
     return {kEndpoint, 9376, Protocol::Tcp, kInside, client_hash};
 }
 
-// explain names the address without a search: it must be the one that a search begins with.
-TEST(Snat, TheFirstChoiceIsTheClientsAmongThoseThatFit) {
+// explain names the address without a search: they must be those of a search, in its order.
+TEST(Snat, ChoicesBeginWithTheClientsOwnAmongThoseThatFit) {
     SnatConfig config;
-    EXPECT_EQ(first_choice(config, request(0)), nullptr);
+    EXPECT_TRUE(choices_in_turn(config, request(0)).empty());
     config.addresses = {{.address = kSnat6}, {.address = kSnatA}, {.address = kSnatB}, {.address = kSnatB, .egress = kOutside}};
     for (uint64_t hash = 0; hash < 10; ++hash) {
-        EXPECT_EQ(first_choice(config, request(hash)), &config.addresses[1 + hash % 2]);
+        const std::vector expected{&config.addresses[1 + hash % 2], &config.addresses[1 + (hash + 1) % 2]};
+        EXPECT_EQ(choices_in_turn(config, request(hash)), expected);
     }
 }
 
