@@ -37,13 +37,14 @@ def udp_datagram(lab, address, port, payload=b"x", ttl=64):
             client.sendto(payload, (address, port))
 
 
-def raw_frame(lab, ip_packet):
-    """A frame as no kernel would send it."""
+def raw_frame(lab, *ip_packets):
+    """Frames as no kernel would send them."""
     gateway_mac = lab.network.run("gateway", "cat", "/sys/class/net/gw-up/address").stdout.strip()
     with inside(lab.network.namespace("client")):
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
             wire.bind(("eth0", 0))
-            wire.send(bytes.fromhex(gateway_mac.replace(":", "")) + b"\x02\0\0\0\0\x07" + b"\x08\x00" + ip_packet)
+            for ip_packet in ip_packets:
+                wire.send(bytes.fromhex(gateway_mac.replace(":", "")) + b"\x02\0\0\0\0\x07" + b"\x08\x00" + ip_packet)
 
 
 def ip_header(total_length, protocol=17, source=net.CLIENT, destination=VIP, ttl=64, flags_and_offset=0):

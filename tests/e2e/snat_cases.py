@@ -11,11 +11,12 @@ import struct
 import threading
 import time
 
-from drop_cases import drops
-from fixture import VIP, case, check, equal, in_parallel
+from drop_cases import counter, drops, raw_frame
+from fixture import VIP, case, check, equal, in_parallel, until
 from lab.gateway import traffic_of
 from lab.network import inside
 from manifests import endpoints, service
+from packets import TCP, Flow, packet
 
 PORT = 9400
 ENDPOINT = "backend-1"  # one endpoint, so that all flows want the same ports
@@ -172,3 +173,38 @@ def exhausted_ports_are_named_and_served_again_once_free_NAT002(lab):
         first.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # with a RST, so that nobody is in TIME-WAIT
         first.close()
         held.enter_context(connect(lab, source)[0])
+
+
+def _reclaimed(lab):
+    return counter(lab, "reclaimed_snat_ports")
+
+
+@case()
+def spoofed_syns_leave_an_endpoint_served_NAT002(lab):
+    """SYNs of hosts that do not exist, eight times as many as there are ports before each connection. None of them has idled out by then."""
+    bench = Bench.start(lab, ONE_BLOCK)
+    with Listener(lab, "answers"):
+        for n in range(5):
+            raw_frame(lab, *[packet(Flow(f"10.80.1.{100 + source % 100}", 1024 + 512 * n + source, VIP, PORT, TCP)) for source in range(512)])
+            client, _ = connect(lab, (CLIENTS[n], 32000 + n), timeout_s=20.0)
+            client.close()
+    check(bench.since()["flows"] > 64, "more flows than ports were opened")
+    check(_reclaimed(lab) > 0, "ports were reclaimed")
+
+
+@case()
+def one_shot_queries_are_answered_whatever_their_number_NAT002(lab):
+    """One socket, and so one SNAT port, for each query; eight times as many as there are ports, within the time that an idle flow lasts."""
+    lab.gateway.more_options = ["--snat-ports", ONE_BLOCK]
+    lab.start(service("echo", 5353, protocol="UDP", target_port=5353, external_ips=[VIP]),
+              endpoints("echo", [ENDPOINT], port=5353, protocol="UDP"))
+    for n in range(512):
+        until(f"query {n} is answered", lambda n=n: _is_answered(lab, b"query %d" % n), patience_s=20.0)
+    check(_reclaimed(lab) > 0, "ports were reclaimed")
+
+
+def _is_answered(lab, query):
+    try:
+        return lab.echo(VIP, 5353, query)[2] == query
+    except TimeoutError:
+        return False
