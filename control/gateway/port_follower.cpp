@@ -23,9 +23,16 @@ void PortFollower::follow(LinkReport::Time now) {
     if (is_time) {
         next_look_ = now + kPortLook;
     }
+    std::erase_if(leaving_, [this](const auto& entry) {
+        const bool is_over = workers_.has_passed(entry.second);
+        if (is_over) {
+            close(entry.first);
+        }
+        return is_over;
+    });
     for (size_t i = 0; i < ports_.size(); ++i) {
         drivers::NicPort& port = *ports_[i];
-        if (port.is_removed() || (!port.take_link_change() && !is_time)) {
+        if (port.is_removed() || leaving_.contains(i) || (!port.take_link_change() && !is_time)) {
             continue;
         }
         if (port.is_gone()) {
@@ -41,15 +48,19 @@ void PortFollower::follow(LinkReport::Time now) {
     }
 }
 
-// Workers first, then Linux, the rules in it, and the device: nobody is left who would touch it when it is closed.
+// Workers first, then Linux, the rules in it, and the device. Waiting for the workers must not stop this thread, which moves the other
+// twins' frames: a worker may have stopped in this very device's PMD.
 void PortFollower::give_up(size_t port) {
     const auto& facts = ports_[port]->facts();
     log::get("drivers").error(
         "port {} ({}): the device is gone; what would leave by it is dropped as port_removed, other ports go on. A restart brings it back",
         port, facts.name);
-    workers_.detach(facts.id);
+    leaving_.emplace(port, workers_.detach(facts.id));
     twins_[port]->set_down();
-    flows_.port_is_gone(facts.id);
+}
+
+void PortFollower::close(size_t port) {
+    flows_.port_is_gone(ports_[port]->facts().id);
     ports_[port]->remove();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -28,12 +29,15 @@ class PortFollower {
 
  private:
     void give_up(size_t port);
+    void close(size_t port);
 
     worker::WorkerSet& workers_;
     FlowFollower& flows_;
     const Ports ports_;
     const Twins twins_;
     std::vector<LinkReport> links_;
+    // Ports that are given up and that some worker may still touch.
+    std::map<size_t, config::Publisher::Moment> leaving_;
     LinkReport::Time next_look_{};
 };
 

@@ -1,5 +1,5 @@
 // Which NicPorts the workers must not touch any more, because their devices are gone. One bit each; control sets it and then waits for a
-// quiescent point of every worker (config::Publisher::wait_for_workers), after which the device may be closed.
+// quiescent point of every worker (config::Publisher::has_passed), after which the device may be closed.
 #pragma once
 
 #include <atomic>

@@ -34,6 +34,7 @@ WorkerView Inspector::worker(WorkerId id) const {
         view.sleep_ratio = static_cast<double>(counter(id, stats::Counter::SleepTicks)) / static_cast<double>(lived);
     }
     view.idle = worker.idle_mode() == IdleMode::Poll ? "poll" : worker.is_interrupted() ? "interrupt" : "sleep";
+    view.phase = to_string(worker.phase());
     return view;
 }
 
@@ -84,8 +85,17 @@ BackendTotals Inspector::backend(BackendId id) const {
         const stats::BackendCounters& row = worker->context().counters.backends[id.value];
         totals.new_flows += row.new_flows.read();
         totals.connections += row.connections.read();
+        totals.open += row.open.read();
     }
     return totals;
+}
+
+uint64_t Inspector::open_connections(WorkerId id, uint32_t backends) const {
+    uint64_t open = 0;
+    for (const stats::BackendCounters& row : context_of(*workers_->impl_, id).counters.backends.first(backends)) {
+        open += row.open.read();
+    }
+    return open;
 }
 
 std::optional<uint64_t> Inspector::neighbour_idle_ms(NeighbourId id) const {

@@ -47,6 +47,7 @@ struct ServiceTotals {
 };
 struct BackendTotals {
     uint64_t new_flows = 0, connections = 0;
+    uint64_t open = 0;  // of the connections, those that are not over
 };
 
 // What one NicPort's choice of queues cost, over all workers.
@@ -67,6 +68,7 @@ struct WorkerView {
     double sleep_ratio = 0;   // share of ticks since start that it slept
     // What it does when nothing comes: "poll"; "sleep": for a time; "interrupt": until a packet arrives on one of its queues.
     std::string idle;
+    std::string phase;  // of its round, or the one in which it stopped: worker/phase.hpp
 };
 
 // A packet to be explained: a TCP SYN (or mid-stream ACK) or a UDP datagram.
@@ -106,6 +108,9 @@ class Inspector {
     [[nodiscard]] uint64_t exhaustion_stamp(WorkerId id, size_t slot) const;
     [[nodiscard]] ServiceTotals service(ServiceId id) const;
     [[nodiscard]] BackendTotals backend(BackendId id) const;
+    // Connections of that worker that are not over: half-open, established, or with one FIN, and all of datagrams. `backends`: ids from 0
+    // that are or were in use. Reads a row for each.
+    [[nodiscard]] uint64_t open_connections(WorkerId id, uint32_t backends) const;
     // Milliseconds since a worker last sent through the neighbour, counted in whole seconds; empty: never, or not since it became known.
     [[nodiscard]] std::optional<uint64_t> neighbour_idle_ms(NeighbourId id) const;
 

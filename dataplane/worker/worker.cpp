@@ -58,6 +58,7 @@ void Worker::run() noexcept {
         }
     }
     publisher_.go_offline(context_.self);
+    enter(Phase::Stopped);
 }
 
 uint64_t Worker::read_time() noexcept {
@@ -75,6 +76,7 @@ uint64_t Worker::rest(uint64_t now) noexcept {
         const TscTicks until_housekeeping = ticks_between({now}, next_housekeeping_);
         // A publication, or the removal of a port, must not wait for a sleeper.
         publisher_.go_offline(context_.self);
+        enter(Phase::Asleep);
         sleeper_.sleep(std::min(length, until_housekeeping), context_.rate);
         publisher_.go_online(context_.self);
         look_for_detached_ports();
@@ -115,7 +117,9 @@ uint32_t Worker::round() noexcept {
     uint32_t packets = 0;
     const auto process = [&](uint32_t taken) {
         if (taken > 0) {
+            enter(Phase::Forwarding);
             pipeline::run_stages(context_, burst_);
+            enter(Phase::Sending);
             pipeline::dispose(context_, io_, burst_);
             packets += taken;
         }
@@ -125,7 +129,9 @@ uint32_t Worker::round() noexcept {
             pipeline::run_stages(context_, burst_);
             pipeline::dispose(context_, io_, burst_);
         }
+        enter(Phase::Receiving);
     };
+    enter(Phase::Receiving);
     for (uint32_t p = 0; p < io_.ports; ++p) {
         const pipeline::PortIo& port = io_.port[p];
         for (uint16_t queue = port.removed ? port.rx_queues : port.first_rx_queue; queue < port.rx_queues;
@@ -137,13 +143,16 @@ uint32_t Worker::round() noexcept {
         process(pipeline::receive_from_host(context_, io_, NicPortId{static_cast<uint8_t>(p)}, burst_));
     }
     process(pipeline::receive_handed(context_, io_, burst_));
+    enter(Phase::Sending);
     packets += pipeline::send_for_others(context_, io_);
     // After the packets, so that a round without any works on nothing else, and one with many makes a slice wait and not them.
     if (changed || context_.flow_orders.is_waiting) {
+        enter(Phase::FlowOrders);
         packets += pipeline::work_off_flow_orders(context_);
     }
 
     if (context_.now >= next_housekeeping_) {
+        enter(Phase::Housekeeping);
         housekeeping();
         next_housekeeping_ = context_.now + context_.rate.milliseconds(conn::kAgingTickMs);
     }

@@ -12,6 +12,7 @@
 #include "dataplane/pipeline/io.hpp"
 #include "dataplane/worker/detached_ports.hpp"
 #include "dataplane/worker/idle.hpp"
+#include "dataplane/worker/phase.hpp"
 #include "dataplane/worker/sleeper.hpp"
 
 namespace penstock::worker {
@@ -34,6 +35,8 @@ class Worker {
     [[nodiscard]] const pipeline::WorkerContext& context() const noexcept { return *owned_; }
     // Generation of the snapshot that the last round used. Any thread.
     [[nodiscard]] uint64_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
+    // The part of the round that it is in, or was in when it stopped. Any thread.
+    [[nodiscard]] Phase phase() const noexcept { return phase_.load(std::memory_order_relaxed); }
     // The moment of the first round, on the worker's timeline; 0 before. Any thread.
     [[nodiscard]] uint64_t started_at() const noexcept { return started_at_.load(std::memory_order_relaxed); }
     [[nodiscard]] IdleMode idle_mode() const noexcept { return manner_.idle; }
@@ -45,6 +48,7 @@ class Worker {
 
  private:
     uint32_t round() noexcept;
+    void enter(Phase phase) noexcept { phase_.store(phase, std::memory_order_relaxed); }  // pairs with nothing
     void housekeeping() noexcept;
     // Ticks on the worker's timeline, which never go back.
     [[nodiscard]] uint64_t read_time() noexcept;
@@ -68,6 +72,7 @@ class Worker {
     std::atomic<bool> stopping_{false};
     std::atomic<uint64_t> generation_{0};
     std::atomic<uint64_t> started_at_{0};
+    std::atomic<Phase> phase_{Phase::Starting};
 };
 
 }  // namespace penstock::worker

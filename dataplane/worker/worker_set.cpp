@@ -335,17 +335,25 @@ WorkerSet::Impl::~Impl() {
     }
 }
 
-void WorkerSet::publish(std::unique_ptr<config::Snapshot> next) {
-    impl_->publisher->publish(std::move(next));
+std::vector<WorkerId> WorkerSet::publish(std::unique_ptr<config::Snapshot> next) {
+    return impl_->publisher->publish(std::move(next));
+}
+
+void WorkerSet::reclaim() {
+    impl_->publisher->reclaim();
 }
 
 config::Snapshot WorkerSet::current() const {
     return impl_->publisher->current();
 }
 
-void WorkerSet::detach(NicPortId port) {
+config::Publisher::Moment WorkerSet::detach(NicPortId port) {
     impl_->detached.detach(port);
-    impl_->publisher->wait_for_workers();
+    return impl_->publisher->now();
+}
+
+bool WorkerSet::has_passed(config::Publisher::Moment moment) const {
+    return impl_->publisher->has_passed(moment);
 }
 
 uint64_t WorkerSet::flow_orders_done() const {

@@ -15,6 +15,7 @@
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/base/time.hpp"
+#include "dataplane/config/publish.hpp"
 #include "dataplane/config/snapshot.hpp"
 #include "dataplane/nat/reply_hash.hpp"
 #include "dataplane/worker/idle.hpp"
@@ -68,16 +69,21 @@ class WorkerSet {
     // Asks the workers to leave their loops and waits. Idempotent.
     void stop();
 
-    // Makes `next` what workers read and frees the predecessor; blocks until every worker has passed a quiescent point. One control
-    // thread at a time. Sets `next->generation` itself: the caller's value is ignored.
-    void publish(std::unique_ptr<config::Snapshot> next);
+    // Makes `next` what workers read and frees the predecessor; blocks until every worker has passed a quiescent point, within the limit of
+    // config::Publisher. Returns the workers that have not: each reads `next` as soon as it goes on. One control thread at a time. Sets
+    // `next->generation` itself: the caller's value is ignored.
+    std::vector<WorkerId> publish(std::unique_ptr<config::Snapshot> next);
+    // Frees what was kept for workers that had stopped and have gone on since. Control threads.
+    void reclaim();
     // The snapshot in force, kept alive by the handle: for compile, status and explain. Any control thread; does not delay publish()
     // for longer than copying a few shared pointers.
     [[nodiscard]] config::Snapshot current() const;
 
-    // The port's device is gone or going. When this returns no worker touches it any more, and none will: it may be closed. What would have
-    // left through it is dropped as PortRemoved. One control thread.
-    void detach(NicPortId port);
+    // The port's device is gone or going. What would have left through it is dropped as PortRemoved. Does not wait: the device may be
+    // closed once has_passed(), because no worker touches it from then on. One control thread.
+    [[nodiscard]] config::Publisher::Moment detach(NicPortId port);
+    // Whether every worker has ended the round that it was in at that moment. Control threads.
+    [[nodiscard]] bool has_passed(config::Publisher::Moment moment) const;
 
     // Number of the last flow order (conn/flow_order.hpp) that all workers have finished, and with it all before; 0: none yet. Later
     // snapshots need not hold those. Any control thread.

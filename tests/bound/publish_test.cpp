@@ -99,5 +99,67 @@ TEST(Publisher, DoesNotFreeWhatAReaderStillHolds) {
     publisher.go_offline({0});
 }
 
+// Of a worker that has stopped in the middle of a round: it may read its snapshot at any later time.
+TEST(Publisher, DoesNotWaitForAStoppedReaderForeverAndKeepsWhatItHolds) {
+    ASSERT_TRUE(test::start_eal());
+    auto created = Publisher::create(2, numbered(0), std::chrono::milliseconds(20));
+    ASSERT_TRUE(created.has_value());
+    Publisher& publisher = **created;
+    publisher.go_online({0});
+    publisher.go_online({1});
+    std::weak_ptr<const nat::SnatConfig> first = publisher.current().snat;
+    const Snapshot* held = publisher.read();
+    std::atomic<bool> stop{false};
+    std::atomic<uint64_t> seen{0};
+    std::thread healthy([&] {
+        while (!stop.load()) {
+            seen = publisher.read()->generation;
+            publisher.quiescent({1});
+            std::this_thread::yield();
+        }
+        publisher.go_offline({1});
+    });
+    EXPECT_EQ(publisher.publish(numbered(1)), std::vector<WorkerId>{{0}}) << "the one that has stopped is named";
+    EXPECT_EQ(publisher.publish(numbered(2)), std::vector<WorkerId>{{0}});
+    EXPECT_EQ(publisher.publish(numbered(3)), std::vector<WorkerId>{{0}});
+    EXPECT_EQ(publisher.reclaim(), 3U);
+    EXPECT_FALSE(first.expired());
+    EXPECT_EQ(held->snat->ports.first, 0) << "what the stopped reader holds is whole";
+    while (seen.load() < 4) {  // the other one reads what is new
+        std::this_thread::yield();
+    }
+    const Publisher::Moment before = publisher.now();
+    EXPECT_FALSE(publisher.has_passed(before));
+    publisher.quiescent({0});  // it goes on
+    EXPECT_EQ(publisher.read()->snat->ports.first, 3);
+    while (!publisher.has_passed(before)) {
+        std::this_thread::yield();
+    }
+    EXPECT_EQ(publisher.reclaim(), 0U);
+    EXPECT_TRUE(first.expired());
+    stop = true;
+    healthy.join();
+    publisher.go_offline({0});
+    EXPECT_TRUE(publisher.publish(numbered(4)).empty());
+}
+
+// A stopped worker costs the limit once, and not each publication.
+TEST(Publisher, WaitsForAStoppedReaderOnce) {
+    ASSERT_TRUE(test::start_eal());
+    constexpr std::chrono::milliseconds kWait{100};
+    auto created = Publisher::create(1, numbered(0), kWait);
+    ASSERT_TRUE(created.has_value());
+    Publisher& publisher = **created;
+    publisher.go_online({0});
+    EXPECT_EQ(publisher.publish(numbered(1)).size(), 1U);
+    const auto began = std::chrono::steady_clock::now();
+    for (uint32_t i = 0; i < 100; ++i) {
+        EXPECT_EQ(publisher.publish(numbered(i)).size(), 1U);
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - began, 100 * kWait);
+    publisher.go_offline({0});
+    EXPECT_EQ(publisher.reclaim(), 0U);
+}
+
 }  // namespace
 }  // namespace penstock::config

@@ -1147,7 +1147,7 @@ TEST_P(WorkersWithInterrupts, SleepUntilAPacketCalls) {
     workers_.reset();  // before its ports
 }
 
-// Once detach() is back nobody touches the port's device: it may be closed, and the other port goes on.
+// Once all workers have passed a detach(), none touches the port's device: it may be closed, and the other port goes on.
 class WorkersLoseAPort : public Workers {
  protected:
     [[nodiscard]] uint64_t dropped(DropReason reason) const {
@@ -1179,7 +1179,10 @@ class WorkersLoseAPort : public Workers {
         };
         wait_for_more(500);
         EXPECT_EQ(dropped(DropReason::PortRemoved), 0u);
-        workers_->detach(kCluster);
+        const config::Publisher::Moment detached = workers_->detach(kCluster);
+        while (!workers_->has_passed(detached)) {
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
         const uint16_t gone = cluster_->dpdk_port();
         EXPECT_EQ(rte_eth_dev_stop(gone), 0);
         rte_eth_stats at_the_end{};
