@@ -59,9 +59,7 @@ class RpcGateway final : public Gateway {
     Result<v1::SetLogLevelResponse> set_log_level(const v1::SetLogLevelRequest& request) override {
         return call(*debug_, &v1::GatewayDebug::Stub::SetLogLevel, request);
     }
-    Result<v1::SetDrainedResponse> set_drained(bool drained) override {
-        v1::SetDrainedRequest request;
-        request.set_drained(drained);
+    Result<v1::SetDrainedResponse> set_drained(const v1::SetDrainedRequest& request) override {
         return call(*debug_, &v1::GatewayDebug::Stub::SetDrained, request);
     }
     Result<v1::Sync> sync() override { return call(*sync_, &v1::SyncStatus::Stub::GetSync, v1::GetSyncRequest()); }

@@ -33,7 +33,7 @@ class Gateway {
     virtual Result<v1::ListFlowsResponse> flows() = 0;
     virtual Result<v1::Explanation> explain(const v1::ExplainRequest& request) = 0;
     virtual Result<v1::SetLogLevelResponse> set_log_level(const v1::SetLogLevelRequest& request) = 0;
-    virtual Result<v1::SetDrainedResponse> set_drained(bool drained) = 0;
+    virtual Result<v1::SetDrainedResponse> set_drained(const v1::SetDrainedRequest& request) = 0;
     // Of penstock-sync: only where connect() was given its socket.
     virtual Result<v1::Sync> sync() = 0;
 };

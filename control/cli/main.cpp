@@ -54,6 +54,11 @@ int run(const Invocation& invocation) {
         return complain(answer.error());
     }
     std::cout << *answer << std::flush;
+    if (invocation.command->judge != nullptr) {
+        if (const Status verdict = invocation.command->judge(gateway.get(), invocation.request); !verdict) {
+            return complain(verdict.error());
+        }
+    }
     return EXIT_SUCCESS;
 }
 

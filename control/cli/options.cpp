@@ -24,8 +24,8 @@ constexpr const char* kIntroduction =
     "  penstockctl explain --proto tcp --src 192.0.2.1:40000 --dst 80.11.12.10:80\n";
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 done; 1 refused, or what was asked for does not exist; 2 the command line is wrong; 3 penstockd, or penstock-sync, "
-    "cannot be reached.\n";
+    "Exit codes: 0 done; 1 refused, or what was asked for does not exist, or status: not ready; 2 the command line is wrong; 3 penstockd, "
+    "or penstock-sync, cannot be reached.\n";
 
 constexpr const char* kVariables =
     "Environment: PENSTOCK_GATEWAY, PENSTOCK_SYNC_SERVER, PENSTOCK_TLS_CERT, PENSTOCK_TLS_KEY and PENSTOCK_TLS_CA are defaults of the "
@@ -47,7 +47,7 @@ po::options_description general_options() {
     add("tls-cert", text("FILE"), "our certificate, PEM");
     add("tls-key", text("FILE"), "its private key, PEM");
     add("tls-ca", text("FILE"), "authority that signed the gateway's certificate, PEM");
-    add("timeout", text("SECONDS")->default_value("10"), "how long a call may take; drain: how long to wait for the last connection");
+    add("timeout", text("SECONDS")->default_value("10"), "how long a call may take; drain: how long to wait for the last open connection");
     add("help,h", "this text");
     add("version", "the version of penstockctl");
     return described;
@@ -73,6 +73,7 @@ po::options_description command_options() {
     add("port", text("N"), "explain: NIC port it arrives on (get ports); default 0");
     add("queue", text("N"), "explain: receive queue, and so worker, it arrives on; default 0");
     add("all", po::bool_switch(), "clear: of every service");
+    add("until-restart", po::bool_switch(), "drain: the next start of penstockd ends the drain");
     add("not-syn", po::bool_switch(), "explain: a TCP segment in mid-stream instead of a SYN");
     return described;
 }
@@ -210,6 +211,7 @@ class RequestReader {
         take("queue", request_.queue, [](const std::string& text) { return number_from(text, "queue", 65'535); });
         request_.not_syn = values_["not-syn"].as<bool>();
         request_.all = values_["all"].as<bool>();
+        request_.until_restart = values_["until-restart"].as<bool>();
         if (!error_) {
             if (const Status complete = client::check_tls(request_.target, request_.tls); !complete) {
                 error_ = complete.error();

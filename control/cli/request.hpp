@@ -18,6 +18,7 @@ struct Request {
     client::TlsFiles tls;
     uint32_t timeout_s = 10;
     bool timeout_given = false;
+    bool until_restart = false;
     Format format = Format::Table;
     bool watch = false;
     bool no_headers = false;

@@ -14,12 +14,21 @@ constexpr std::chrono::seconds kTick{1};
 // Programs come and go without telling us; reading every socket of the host costs milliseconds.
 constexpr std::chrono::seconds kLookEvery{30};
 
+std::string joined(const std::vector<std::string>& reasons) {
+    std::string out;
+    for (const std::string& reason : reasons) {
+        out += (out.empty() ? "" : "; ") + reason;
+    }
+    return out;
+}
+
 }  // namespace
 
 Caretaker::Caretaker(CaretakerOptions options, Reconciler& reconciler)
     : options_(std::move(options)),
       reconciler_(reconciler),
       health_checks_([this] { return is_well(facts(), Clock::now(), options_.sync_limit); }) {
+    drained_ = options_.drained;
     if (options_.vip_presence) {
         presence_.emplace(*options_.vip_presence);
     }
@@ -42,8 +51,9 @@ Result<std::unique_ptr<Caretaker>> Caretaker::create(CaretakerOptions options, R
 void Caretaker::start() {
     reconciler_.set_published_listener([this](const Publication& publication) { hear(publication); });
     // What is in force already: of it nobody will say that it changed.
-    Publication now = reconciler_.read(
-        [](const ReconcilerState& state) { return Publication{state.compiler.compiled(), {}, state.environment.node_eligible}; });
+    Publication now = reconciler_.read([](const ReconcilerState& state) {
+        return Publication{state.compiler.compiled(), {}, state.environment.node_eligible, state.origin != StateOrigin::None};
+    });
     {
         const std::lock_guard lock(mutex_);
         for (const auto& [key, programmed] : now.compiled->services) {
@@ -51,6 +61,7 @@ void Caretaker::start() {
         }
         if (!publication_) {
             node_eligible_ = now.node_eligible;
+            has_state_ = now.has_state;
             publication_ = std::move(now);
         }
     }
@@ -70,11 +81,23 @@ void Caretaker::stop() {
 
 void Caretaker::set_drained(bool drained) {
     drained_ = drained;
+    look_again();
+}
+
+void Caretaker::look_again() {
     {
         const std::lock_guard lock(mutex_);
-        was_drain_set_ = true;
+        looks_again_ = true;
     }
     news_.notify_all();
+}
+
+std::vector<std::string> Caretaker::why_not_well() const {
+    return gateway::why_not_well(facts(), Clock::now(), options_.sync_limit);
+}
+
+std::vector<std::string> Caretaker::why_not_live() const {
+    return gateway::why_not_live(facts(), Clock::now(), options_.sync_limit);
 }
 
 std::shared_ptr<const drivers::MirroredState> Caretaker::mirror() const {
@@ -84,6 +107,7 @@ std::shared_ptr<const drivers::MirroredState> Caretaker::mirror() const {
 // On the reconciler's thread.
 void Caretaker::hear(const Publication& publication) {
     node_eligible_ = publication.node_eligible;
+    has_state_ = publication.has_state;
     programmed_at_ = std::chrono::system_clock::now();
     {
         const std::lock_guard lock(mutex_);
@@ -100,10 +124,10 @@ void Caretaker::run(const std::stop_token& stopped) {
         std::set<model::ServiceKey> changed;
         {
             std::unique_lock lock(mutex_);
-            news_.wait_until(lock, stopped, next_tick, [this] { return publication_ || was_drain_set_; });
+            news_.wait_until(lock, stopped, next_tick, [this] { return publication_ || looks_again_; });
             publication = std::exchange(publication_, std::nullopt);
             changed.swap(changed_);
-            was_drain_set_ = false;
+            looks_again_ = false;
         }
         if (stopped.stop_requested()) {
             return;
@@ -114,6 +138,7 @@ void Caretaker::run(const std::stop_token& stopped) {
         const auto now = Clock::now();
         next_tick = now + kTick;
         work(now);
+        ++rounds_;
     }
 }
 
@@ -133,6 +158,7 @@ void Caretaker::take_over(const Publication& publication, const std::set<model::
     if (is_node) {
         health_checks_.set_addresses(publication.compiled->node_port_addresses);
     }
+    compiled_ = publication.compiled;
     if (presence_) {
         presence_->set(*publication.compiled->table);
     }
@@ -143,8 +169,11 @@ void Caretaker::take_over(const Publication& publication, const std::set<model::
 
 void Caretaker::work(Clock::time_point now) {
     if (presence_) {
-        presence_->work(*mirror(), drained_, now);
+        const bool forwards = !options_.loops || options_.loops()->forwards();
+        presence_->work(*mirror(), drained_ || !forwards, now);
     }
+    look_at_ports();
+    tell_health(now);
     look_after_healthz(now);
     health_checks_.work(now);
     if (options_.exhausted) {
@@ -185,11 +214,51 @@ void Caretaker::look_after_healthz(Clock::time_point now) {
     }
 }
 
+void Caretaker::look_at_ports() {
+    if (!options_.ports) {
+        return;
+    }
+    const std::vector<PortState> ports = options_.ports();
+    const auto routes = options_.routes();
+    std::vector<std::string> faults;
+    if (std::ranges::all_of(ports, [](const PortState& port) { return port.is_up && !port.is_removed; })) {
+        routes_before_ = routes;
+    } else if (compiled_ != nullptr) {
+        faults = port_faults(
+            {.ports = ports, .twins = options_.twins, .compiled = *compiled_, .routes = *routes, .routes_before = routes_before_.get()});
+    }
+    const std::lock_guard lock(mutex_);
+    port_faults_ = std::move(faults);
+}
+
+void Caretaker::tell_health(Clock::time_point now) {
+    const auto reasons = gateway::why_not_well(facts(), now, options_.sync_limit);
+    if (told_health_ == reasons.empty()) {
+        return;
+    }
+    told_health_ = reasons.empty();
+    if (reasons.empty()) {
+        log::get("control").info("the gateway is well: health checks answer 200");
+    } else {
+        log::get("control").warn("the gateway is not well, health checks answer 503: {}", joined(reasons));
+    }
+    if (options_.on_health) {
+        options_.on_health(reasons.empty());
+    }
+}
+
 ProxyFacts Caretaker::facts() const {
-    return {.waiting_since = reconciler_.waiting_since(),
-            .programmed_at = programmed_at_,
-            .node_eligible = node_eligible_,
-            .drained = drained_};
+    ProxyFacts facts{.waiting_since = reconciler_.waiting_since(),
+                     .programmed_at = programmed_at_,
+                     .has_configuration = options_.allow_empty || has_state_,
+                     .node_eligible = node_eligible_,
+                     .drained = drained_};
+    if (options_.loops) {
+        facts.stalls = options_.loops()->stalls();
+    }
+    const std::lock_guard lock(mutex_);
+    facts.port_faults = port_faults_;
+    return facts;
 }
 
 void Caretaker::tell() {

@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "control/gateway/health_checks.hpp"
+#include "control/gateway/loop_watch.hpp"
 #include "control/gateway/observed.hpp"
+#include "control/gateway/port_faults.hpp"
 #include "control/gateway/prober.hpp"
 #include "control/gateway/proxy_health.hpp"
 #include "control/gateway/reconciler.hpp"
@@ -27,6 +29,16 @@ struct CaretakerOptions {
     model::GatewayMode mode = model::GatewayMode::External;
     std::string healthz;  // ADDRESS:PORT; "": none
     std::chrono::seconds sync_limit{60};
+    bool allow_empty = false;  // well without a configuration
+    bool drained = false;      // to begin with
+    // The loops of the process. Any thread; null: none are watched.
+    std::function<std::shared_ptr<const LoopHealth>()> loops;
+    // The ports, by NicPortId, what their twins have, and the routes in force. The caretaker's thread; null: no port is looked at.
+    std::function<std::vector<PortState>()> ports;
+    TwinSubnets twins;
+    std::function<std::shared_ptr<const route::RouteTable>()> routes;
+    // Whether the gateway is well, when that has changed and at start. The caretaker's thread.
+    std::function<void(bool is_well)> on_health;
     // Service ports whose flows met the end of the SNAT ports since the last call. The caretaker's thread.
     std::function<std::vector<model::ServiceKey>()> exhausted;
     // The list of observed() is another one. The caretaker's thread.
@@ -51,6 +63,14 @@ class Caretaker {
     void set_drained(bool drained);
     [[nodiscard]] bool drained() const noexcept { return drained_; }
 
+    // Something of what the options yield has changed. Any thread.
+    void look_again();
+    // Why the gateway is not well, and why a restart would mend it (proxy_health.hpp); empty: it is. Any thread.
+    [[nodiscard]] std::vector<std::string> why_not_well() const;
+    [[nodiscard]] std::vector<std::string> why_not_live() const;
+    // Rounds of its thread, at least one a second. Any thread.
+    [[nodiscard]] uint64_t rounds() const noexcept { return rounds_.load(std::memory_order_relaxed); }
+
     // Any thread.
     [[nodiscard]] std::vector<model::ObservedNotice> observed() const;
     [[nodiscard]] ProbeSchedule::Counters probe_counters() const { return prober_->counters(); }
@@ -65,6 +85,8 @@ class Caretaker {
     void work(Clock::time_point now);
     void look_after_healthz(Clock::time_point now);
     [[nodiscard]] std::shared_ptr<const drivers::MirroredState> mirror() const;
+    void look_at_ports();
+    void tell_health(Clock::time_point now);
     void tell();
     [[nodiscard]] ProxyFacts facts() const;
 
@@ -72,14 +94,17 @@ class Caretaker {
     Reconciler& reconciler_;
     std::atomic<bool> drained_{false};
     std::atomic<bool> node_eligible_{true};
+    std::atomic<bool> has_state_{false};
+    std::atomic<uint64_t> rounds_{0};
     std::atomic<std::chrono::system_clock::time_point> programmed_at_{std::chrono::system_clock::now()};
 
     mutable std::mutex mutex_;
     std::condition_variable_any news_;
     std::optional<Publication> publication_;  // the newest
     std::set<model::ServiceKey> changed_;     // up to it
-    bool was_drain_set_ = false;
+    bool looks_again_ = false;
     std::vector<model::ObservedNotice> observed_;
+    std::vector<std::string> port_faults_;
 
     // The thread's.
     HealthChecks health_checks_;
@@ -90,6 +115,9 @@ class Caretaker {
     Clock::time_point looked_at_{};
     std::unique_ptr<http::Server> healthz_;
     Clock::time_point healthz_at_{};
+    std::shared_ptr<const Compiled> compiled_;                // in force; null: nothing yet
+    std::shared_ptr<const route::RouteTable> routes_before_;  // when all ports were up
+    std::optional<bool> told_health_;
     std::unique_ptr<Prober> prober_;
     std::jthread thread_;
 };

@@ -55,6 +55,7 @@ int ControlLoop::run() {
     PortFollower followed(workers, flows, ports, twins);
     for (;;) {
         twin_io.poll_once(kSleepMaxMs);
+        rounds.fetch_add(1, std::memory_order_relaxed);
         if (const int signal = signals.take(); signal != 0) {
             return signal;
         }

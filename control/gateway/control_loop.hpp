@@ -2,6 +2,7 @@
 // it ends up in one sleep (TwinIo::poll_once), so that no thread spins on the main core.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <span>
@@ -44,6 +45,7 @@ struct ControlLoop {
     std::span<const std::unique_ptr<drivers::NicPort>> ports;
     std::span<const std::unique_ptr<drivers::TapTwin>> twins;  // by NicPortId, as `ports`
     StopSignals& signals;
+    std::atomic<uint64_t>& rounds;  // counted
 
     // Until a signal comes; which one.
     int run();

@@ -1,5 +1,7 @@
 #include "control/gateway/daemon.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
@@ -46,6 +48,14 @@ std::vector<TwinAddresses> twin_addresses(const std::vector<PortOption>& ports) 
     return out;
 }
 
+TwinSubnets twin_subnets(const std::vector<PortOption>& ports) {
+    TwinSubnets twins;
+    for (const PortOption& port : ports) {
+        twins.push_back(port.addresses);
+    }
+    return twins;
+}
+
 // Service ports whose flows found no SNAT port since it was last called. A stamp that differs from the one before names one.
 std::function<std::vector<model::ServiceKey>()> exhausted_services(const worker::WorkerSet& workers, const Reconciler& reconciler) {
     return [&workers, &reconciler, seen = std::vector<uint64_t>()]() mutable {
@@ -87,10 +97,13 @@ class Daemon::TwinPorts final : public drivers::TwinIoPorts {
     worker::WorkerSet& workers_;
 };
 
-Daemon::Daemon(Options options) : options_(std::move(options)) {}
+Daemon::Daemon(Options options) : options_(std::move(options)), drain_file_(options_.state_file) {}
 
 // Calls end before what they look at; the workers stop before the ports that they poll.
 Daemon::~Daemon() {
+    if (loops_) {
+        loops_->stop();
+    }
     if (reconciler_) {
         reconciler_->set_identity_listener(nullptr);
     }
@@ -106,12 +119,23 @@ Daemon::~Daemon() {
     if (flows_) {
         flows_->stop();  // while the ports that have the rules are up
     }
+    if (loops_ && has_stopped_worker()) {
+        // It cannot be joined, and what it may still touch cannot be freed.
+        log::get("control").error("ending without the workers that have stopped");
+        std::_Exit(EXIT_FAILURE);
+    }
     if (workers_) {
         workers_->stop();
     }
     for (auto& port : ports_) {
         port->stop();
     }
+}
+
+bool Daemon::has_stopped_worker() const {
+    const auto health = loops_->health();
+    return std::any_of(health->loops.begin(), health->loops.begin() + static_cast<std::ptrdiff_t>(cores_.worker_cpus.size()),
+                       [](const LoopHealth::Loop& loop) { return loop.is_stalled; });
 }
 
 Status Daemon::catch_signals() {
@@ -366,13 +390,21 @@ Status Daemon::start_workers() {
     return {};
 }
 
+// Names the workers that have stopped; those that go round have taken the snapshot over.
+void Daemon::publish(std::unique_ptr<config::Snapshot> next) {
+    for (const WorkerId late : workers_->publish(std::move(next))) {
+        log::get("control").warn("worker {} has not taken over the configuration: it has stopped, in: {}", late.value,
+                                 workers_->inspect().worker(late).phase);
+    }
+}
+
 Status Daemon::start_reconciler() {
     flows_->set_marks_listener([this] { reconciler_->publish_again(); });
     flows_->start();
     reconciler_->start(
         [this](std::unique_ptr<config::Snapshot> next) {
             flows_->before_publish(*next);
-            workers_->publish(std::move(next));
+            publish(std::move(next));
         },
         {.orders_done = [this] { return workers_->flow_orders_done(); },
          .flows_of = [this](BackendId id) { return workers_->inspect().backend(id).connections; }});
@@ -414,18 +446,58 @@ std::vector<IpAddr> Daemon::own_addresses() const {
 }
 
 VipPresenceOptions Daemon::vip_presence() {
-    VipPresenceOptions presence{.twins = {},
+    VipPresenceOptions presence{.twins = twin_subnets(options_.ports),
                                 .withdraw_empty = options_.withdraw_empty,
                                 .add = [this](const auto& vip) { return vips_->add(vip); },
                                 .remove = [this](const auto& vip) { return vips_->remove(vip); },
                                 .announce = [this](const auto& vip, const MacAddr& mac) { vips_->announce(vip, mac); }};
-    for (const PortOption& port : options_.ports) {
-        presence.twins.push_back(port.addresses);
-    }
     return presence;
 }
 
+std::vector<PortState> Daemon::port_states() const {
+    std::vector<PortState> states;
+    for (const auto& port : ports_) {
+        states.push_back({port->facts().id, port->options().twin_name, port->link_up(), port->is_removed()});
+    }
+    return states;
+}
+
+// Rounds of a worker take microseconds, and it sleeps for a millisecond at most. The control loop may read a large routing table of Linux,
+// and the compiler work out a state of 250,000 endpoints.
+// The workers are the first of the loops, in their order.
+LoopWatch::Options Daemon::watched_loops() {
+    using namespace std::chrono_literals;
+    LoopWatch::Options options{
+        .sources = {}, .on_change = [this] { caretaker_->look_again(); }, .at_each_look = [this] { workers_->reclaim(); }};
+    const worker::Inspector inspector = workers_->inspect();
+    for (uint8_t w = 0; w < inspector.workers(); ++w) {
+        options.sources.push_back({{.name = "worker " + std::to_string(w), .limit = 1s, .forwards = true}, [this, w] {
+                                       const worker::Inspector now = workers_->inspect();
+                                       return LoopReading{.rounds = now.counter({w}, stats::Counter::Polls),
+                                                          .stage = now.worker({w}).phase};
+                                   }});
+    }
+    options.sources.push_back({{.name = "control loop", .limit = 5s, .forwards = true}, [this] {
+                                   const uint64_t rounds = control_rounds_.load(std::memory_order_relaxed);
+                                   return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
+                               }});
+    options.sources.push_back({{.name = "compiler", .limit = 30s}, [this] {
+                                   const auto progress = reconciler_->progress();
+                                   return LoopReading{.rounds = progress.rounds, .is_resting = progress.is_waiting};
+                               }});
+    options.sources.push_back({{.name = "caretaker", .limit = 10s}, [this] {
+                                   const uint64_t rounds = caretaker_->rounds();
+                                   return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
+                               }});
+    return options;
+}
+
 Status Daemon::serve() {
+    const bool drained = drain_file_.is_drained();
+    if (drained) {
+        log::get("control").warn("the gateway is drained since an earlier run, until `penstockctl undrain`: {} is there",
+                                 drain_file_.path());
+    }
     if (options_.vip_presence) {
         drivers::TwinsByIndex twins;
         for (size_t i = 0; i < twins_.size(); ++i) {
@@ -440,6 +512,13 @@ Status Daemon::serve() {
     auto caretaker = Caretaker::create({.mode = options_.identity.mode,
                                         .healthz = options_.healthz,
                                         .sync_limit = options_.sync_limit,
+                                        .allow_empty = options_.allow_empty,
+                                        .drained = drained,
+                                        .loops = [this] { return loops_->health(); },
+                                        .ports = [this] { return port_states(); },
+                                        .twins = twin_subnets(options_.ports),
+                                        .routes = [this] { return workers_->current().routes; },
+                                        .on_health = [this](bool is_well) { server_->set_serving(is_well); },
                                         .exhausted = exhausted_services(*workers_, *reconciler_),
                                         .on_observed = [this] { server_->announce_observed(); },
                                         .vip_presence = vips_ ? std::optional(vip_presence()) : std::nullopt},
@@ -448,9 +527,10 @@ Status Daemon::serve() {
         return std::unexpected(std::move(caretaker.error()));
     }
     caretaker_ = std::move(*caretaker);
+    loops_ = std::make_unique<LoopWatch>(watched_loops());
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
-    running_ = std::make_unique<Running>(
-        Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, *flows_, eal_->memory_description(), started_at_});
+    running_ = std::make_unique<Running>(Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, *flows_, *loops_,
+                                                 drain_file_, eal_->memory_description(), started_at_});
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     if (!options_.metrics_listen.empty()) {
@@ -494,7 +574,7 @@ Status Daemon::serve() {
 }
 
 void Daemon::run() {
-    ControlLoop loop{*twin_io_, *mirror_, *workers_, *reconciler_, *flows_, ports_, twins_, *signals_};
+    ControlLoop loop{*twin_io_, *mirror_, *workers_, *reconciler_, *flows_, ports_, twins_, *signals_, control_rounds_};
     const int signal = loop.run();
     log::get("control").info("stopping on {}", sigabbrev_np(signal));
 }

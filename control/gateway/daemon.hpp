@@ -2,6 +2,7 @@
 // order in which they come to life; they die in the opposite one.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -10,8 +11,10 @@
 #include "control/gateway/blocklist_watch.hpp"
 #include "control/gateway/caretaker.hpp"
 #include "control/gateway/control_loop.hpp"
+#include "control/gateway/drain_file.hpp"
 #include "control/gateway/explain_view.hpp"
 #include "control/gateway/flow_follower.hpp"
+#include "control/gateway/loop_watch.hpp"
 #include "control/gateway/options.hpp"
 #include "control/gateway/reconciler.hpp"
 #include "control/gateway/running.hpp"
@@ -58,7 +61,11 @@ class Daemon {
 
  private:
     class TwinPorts;
+    void publish(std::unique_ptr<config::Snapshot> next);
     [[nodiscard]] VipPresenceOptions vip_presence();
+    [[nodiscard]] LoopWatch::Options watched_loops();
+    [[nodiscard]] bool has_stopped_worker() const;
+    [[nodiscard]] std::vector<PortState> port_states() const;
     [[nodiscard]] std::vector<IpAddr> own_addresses() const;
 
     Options options_;
@@ -80,8 +87,11 @@ class Daemon {
     std::unique_ptr<drivers::TwinIo> twin_io_;
     std::unique_ptr<drivers::VipAddresses> vips_;  // null: no VIP presence
     std::unique_ptr<BlocklistWatch> blocklist_;    // null: no list
+    std::atomic<uint64_t> control_rounds_{0};
+    std::unique_ptr<LoopWatch> loops_;  // what watches the loops; the caretaker's health pages read it
     std::unique_ptr<Caretaker> caretaker_;
     std::unique_ptr<StreamTarget> stream_;
+    DrainFile drain_file_;
     std::unique_ptr<Running> running_;
     std::unique_ptr<StatusView> status_;
     std::unique_ptr<ExplainView> explain_;

@@ -30,10 +30,19 @@ Result<uint64_t> ExplainView::clear_affinity(const rpc::AffinityFilter& filter) 
     return running_.workers.clear_affinity([&](const worker::AffinityView& view) { return matches(filter, view); });
 }
 
-v1::SetDrainedResponse ExplainView::set_drained(bool drained) {
-    running_.caretaker.set_drained(drained);
+v1::SetDrainedResponse ExplainView::set_drained(const v1::SetDrainedRequest& request) {
+    running_.caretaker.set_drained(request.drained());
     v1::SetDrainedResponse out;
-    out.set_drained(drained);
+    out.set_drained(request.drained());
+    out.set_open_connections(running_.open_connections());
+    if (request.drained() && request.until_restart()) {
+        out.set_not_kept("it ends with the next start, as asked");
+    } else if (const Status kept = running_.drain_file.set(request.drained()); !kept) {
+        // Without a state file no restart finds a drain, so there is none to take back either.
+        if (request.drained() || kept.error().code != Errc::Unsupported) {
+            out.set_not_kept(kept.error().what);
+        }
+    }
     const worker::Inspector inspector = running_.workers.inspect();
     for (uint8_t w = 0; w < inspector.workers(); ++w) {
         out.set_connections(out.connections() + inspector.worker({w}).connections);

@@ -12,7 +12,7 @@ class ExplainView final : public rpc::DebugTarget {
     explicit ExplainView(const Running& running) : running_(running) {}
     [[nodiscard]] Result<v1::Explanation> explain(const rpc::ExplainQuestion& question) const override;
     [[nodiscard]] Result<uint64_t> clear_affinity(const rpc::AffinityFilter& filter) const override;
-    v1::SetDrainedResponse set_drained(bool drained) override;
+    v1::SetDrainedResponse set_drained(const v1::SetDrainedRequest& request) override;
 
  private:
     // What happened to the endpoints of the frontend that the packet meets (selection_trace.hpp).

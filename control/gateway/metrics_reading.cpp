@@ -16,9 +16,11 @@ metrics::Reading read_metrics(const Running& running) {
     const worker::Inspector inspector = running.workers.inspect();
     out.affinity_entries = inspector.affinity_entries();
     out.affinity_entries_max = inspector.affinity_entries_max();
+    const uint32_t backend_ids = running.backend_ids();
     for (uint8_t w = 0; w < inspector.workers(); ++w) {
         metrics::WorkerReading& worker = out.workers.emplace_back();
         worker.connections_max = inspector.worker({w}).connections_max;
+        worker.open_connections = inspector.open_connections({w}, backend_ids);
         for (size_t i = 0; i < stats::kCounters; ++i) {
             worker.counters[i] = inspector.counter({w}, static_cast<stats::Counter>(i));
         }
@@ -28,6 +30,10 @@ metrics::Reading read_metrics(const Running& running) {
     }
     const auto probes = running.caretaker.probe_counters();
     out.drained = running.caretaker.drained();
+    out.is_well = running.caretaker.why_not_well().empty();
+    for (const LoopHealth::Loop& loop : running.loops.health()->loops) {
+        out.loops.push_back({loop.name, loop.is_stalled});
+    }
     out.probes = {.sent = probes.sent,
                   .succeeded = probes.succeeded,
                   .failed = probes.failed,

@@ -96,6 +96,7 @@ std::vector<po::options_description> settings() {
             "0.0.0.0:10256 with --mode node, else off)")
         ("sync-limit", text("SECONDS")->default_value("60"), "how long a change may take to reach the workers: the gateway calls itself "
             "unhealthy when one takes twice as long")
+        ("allow-empty", po::bool_switch(), "Report healthy while no configuration is in force (default: /healthz and gRPC health report unhealthy)")
         ("state-file", text("FILE")->default_value("/var/lib/penstock/last-good.pb"), "the last good configuration, with which a restart "
             "begins; none: start empty");
 

@@ -216,6 +216,7 @@ class Reader {
             return std::unexpected(sync_limit.error());
         }
         options_.sync_limit = std::chrono::seconds(*sync_limit);
+        options_.allow_empty = values_["allow-empty"].as<bool>();
         if (const std::string file = text("state-file"); file != "none") {
             if (file.empty() || file.front() != '/' || file.back() == '/') {
                 return refuse("state-file", "\"" + file + "\" is neither an absolute path of a file nor none");

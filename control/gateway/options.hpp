@@ -57,6 +57,7 @@ struct Options {
     std::string state_file;      // "": none
     std::string healthz;         // ADDRESS:PORT; "": off
     std::chrono::seconds sync_limit{60};
+    bool allow_empty = false;
 
     bool vip_presence = false;
     bool withdraw_empty = false;  // with vip_presence only

@@ -173,12 +173,14 @@ void Reconciler::run() {
         Inputs inputs;
         {
             std::unique_lock lock(input_mutex_);
+            is_waiting_ = true;
             const auto is_awaited = [this] { return stopping_ || inputs_.since || inputs_.clock; };
             if (const auto deadline = keeper_.deadline()) {
                 input_ready_.wait_for(lock, *deadline - options_.now(), is_awaited);
             } else {
                 input_ready_.wait(lock, is_awaited);
             }
+            is_waiting_ = false;
             if (stopping_) {
                 return;
             }
@@ -186,6 +188,7 @@ void Reconciler::run() {
             processing_since_ = inputs.since;
         }
         process(std::move(inputs));
+        ++rounds_;
         const std::lock_guard lock(input_mutex_);
         processing_since_.reset();
     }
@@ -223,7 +226,8 @@ void Reconciler::process(Inputs inputs) {
         }
         if (!answers.empty() || change.addresses || !inputs.health.empty()) {
             recompile(all_touched);
-            publication = Publication{state_.compiler.compiled(), state_.compiler.changes().services, state_.environment.node_eligible};
+            publication = Publication{state_.compiler.compiled(), state_.compiler.changes().services, state_.environment.node_eligible,
+                                      !answers.empty() || state_.origin != StateOrigin::None};
         }
         const auto now = options_.now();
         const bool drained = keeper_.deadline() && *keeper_.deadline() <= now;

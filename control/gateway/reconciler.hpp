@@ -8,6 +8,7 @@
 //   clock -- a drain is over --------+   (FlowKeeper)
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -73,11 +74,13 @@ struct Publication {
     std::shared_ptr<const Compiled> compiled;
     std::vector<model::ServiceKey> changed;  // a superset of the service ports that are others than in the publication before
     bool node_eligible = true;
+    bool has_state = false;  // a state is in force; it may be an empty one
 };
 
 class Reconciler {
  public:
-    // Makes a snapshot current in every worker; returns when it is (worker::WorkerSet::publish).
+    // Makes a snapshot current in every worker that goes round; returns when it is (worker::WorkerSet::publish). A worker that has stopped
+    // reads it when it goes on, so it is in force for every packet from then on.
     using Publish = std::function<void(std::unique_ptr<config::Snapshot>)>;
 
     explicit Reconciler(ReconcilerOptions options, IdMap ids = IdMap());
@@ -103,6 +106,14 @@ class Reconciler {
     void publish_again();
     // Since when the oldest input waits that is not in every worker yet: HC-006. Any thread.
     [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> waiting_since() const;
+    // How often the thread has gone round, and whether it waits for input now. Any thread.
+    struct Progress {
+        uint64_t rounds = 0;
+        bool is_waiting = false;
+    };
+    [[nodiscard]] Progress progress() const noexcept {
+        return {rounds_.load(std::memory_order_relaxed), is_waiting_.load(std::memory_order_relaxed)};
+    }
     // Called on the reconciler's thread after each publication of something compiled; null: nobody. Any thread.
     using Published = std::function<void(const Publication& publication)>;
     void set_published_listener(Published listener);
@@ -177,6 +188,8 @@ class Reconciler {
     Published published_listener_;
     std::optional<std::chrono::steady_clock::time_point> processing_since_;  // of the inputs in work
 
+    std::atomic<uint64_t> rounds_{0};
+    std::atomic<bool> is_waiting_{false};
     Publish publish_;
     FlowReadings flows_;
     std::optional<StateSaver> saver_;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "control/gateway/caretaker.hpp"
+#include "control/gateway/drain_file.hpp"
 #include "control/gateway/flow_follower.hpp"
 #include "control/gateway/reconciler.hpp"
 #include "control/gateway/stream_target.hpp"
@@ -24,8 +25,25 @@ struct Running {
     std::span<const std::unique_ptr<drivers::NicPort>> ports;  // by NicPortId
     const drivers::TwinIo& twin_io;
     const FlowFollower& flows;
+    const LoopWatch& loops;
+    const DrainFile& drain_file;
     std::string memory;  // Eal::memory_description()
     std::chrono::steady_clock::time_point started_at;
+
+    // Backend ids that are or were in use.
+    [[nodiscard]] uint32_t backend_ids() const {
+        return reconciler.read([](const ReconcilerState& state) { return state.compiler.ids().backends.size(); });
+    }
+    // Connections of all workers that are not over.
+    [[nodiscard]] uint64_t open_connections() const {
+        const worker::Inspector inspector = workers.inspect();
+        const uint32_t ids = backend_ids();
+        uint64_t open = 0;
+        for (uint8_t w = 0; w < inspector.workers(); ++w) {
+            open += inspector.open_connections({w}, ids);
+        }
+        return open;
+    }
 };
 
 }  // namespace penstock::gateway

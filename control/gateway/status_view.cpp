@@ -180,7 +180,14 @@ v1::Status StatusView::status() const {
     }
     out.set_memory(running_.memory);
     out.set_log_level(log_level_text());
+    out.set_open_connections(running_.open_connections());
     out.set_drained(running_.caretaker.drained());
+    for (const std::string& reason : running_.caretaker.why_not_well()) {
+        out.add_not_well(reason);
+    }
+    for (const std::string& reason : running_.caretaker.why_not_live()) {
+        out.add_not_live(reason);
+    }
     return out;
 }
 
@@ -239,6 +246,7 @@ v1::ListPortsResponse StatusView::ports() const {
 
 v1::ListWorkersResponse StatusView::workers() const {
     const worker::Inspector inspector = running_.workers.inspect();
+    const uint32_t backend_ids = running_.backend_ids();
     v1::ListWorkersResponse out;
     for (uint8_t w = 0; w < inspector.workers(); ++w) {
         const WorkerId id{w};
@@ -247,6 +255,7 @@ v1::ListWorkersResponse StatusView::workers() const {
         message.set_id(w);
         message.set_core(view.cpu);
         message.set_connections(view.connections);
+        message.set_open_connections(inspector.open_connections(id, backend_ids));
         message.set_connections_max(view.connections_max);
         message.set_handed_off(inspector.counter(id, Counter::HandedOff));
         message.set_handed_in(inspector.counter(id, Counter::HandedIn));
@@ -326,6 +335,7 @@ v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, s
             const auto added = rows[known.owner].try_emplace({known.key.address, known.key.port},
                                                              Row{{.address = known.key.address, .port = known.key.port}});
             added.first->second.totals.connections += totals.connections;
+            added.first->second.totals.open += totals.open;
             added.first->second.totals.new_flows += totals.new_flows;
         }
     }
@@ -358,6 +368,7 @@ v1::ListBackendsResponse StatusView::backends(std::string_view namespace_name, s
             *message.mutable_endpoint() = rpc::to_proto(row.endpoint);
             message.mutable_sets()->Add(row.sets.begin(), row.sets.end());
             message.set_connections(row.totals.connections);
+            message.set_open_connections(row.totals.open);
             message.set_new_flows(row.totals.new_flows);
             message.set_health(row.health);
         }

@@ -18,6 +18,8 @@ std::string text_of(const route::LocalAddress& vip) {
     return vip.address.to_string() + "/" + std::to_string(vip.prefix_length);
 }
 
+}  // namespace
+
 std::optional<NicPortId> twin_around(const IpAddr& vip, const TwinSubnets& twins) {
     std::optional<NicPortId> port;
     uint8_t longest = 0;
@@ -32,8 +34,6 @@ std::optional<NicPortId> twin_around(const IpAddr& vip, const TwinSubnets& twins
     }
     return port;
 }
-
-}  // namespace
 
 std::vector<IpAddr> vips_to_show(const lb::ServiceTable& table, bool withdraw_empty) {
     std::map<IpAddr, Usability> vips;

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -28,6 +29,9 @@ namespace penstock::gateway {
 
 // By NicPort: what --port address= gives the twin.
 using TwinSubnets = std::vector<std::vector<drivers::InterfaceAddress>>;
+
+// The twin with the longest subnet around `address`, the first of equal ones.
+[[nodiscard]] std::optional<NicPortId> twin_around(const IpAddr& address, const TwinSubnets& twins);
 
 // Each VIP on the twin with the longest subnet around it, the first of equal ones; sorted. None that the host has itself (`own`), and none
 // outside all subnets: neighbours do not ask for it, but send it to the gateway by a route.

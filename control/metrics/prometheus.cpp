@@ -51,16 +51,19 @@ void worker_families(const Reading& reading, std::vector<MetricFamily>& out) {
         out.push_back(std::move(family));
     }
     MetricFamily capacity = gauge("penstock_connections_max", "connections that fit");
+    MetricFamily open = gauge("penstock_open_connections", "connections that are not over: the others rest, as in TIME-WAIT");
     MetricFamily drops = counter("penstock_drops_total", "packets dropped, by reason");
     for (size_t worker = 0; worker < reading.workers.size(); ++worker) {
         const std::string number = std::to_string(worker);
         add(capacity, {{"worker", number}}, static_cast<double>(reading.workers[worker].connections_max));
+        add(open, {{"worker", number}}, static_cast<double>(reading.workers[worker].open_connections));
         for (size_t i = 0; i < kDropReasons; ++i) {
             add(drops, {{"reason", std::string(kDropReasonTexts[i].counter)}, {"worker", number}},
                 static_cast<double>(reading.workers[worker].drops[i]));
         }
     }
     out.push_back(std::move(capacity));
+    out.push_back(std::move(open));
     out.push_back(std::move(drops));
 }
 
@@ -171,6 +174,12 @@ std::vector<MetricFamily> families(const Reading& reading) {
     probe_families(reading.probes, out);
     out.push_back(
         single(gauge("penstock_drained", "1 while health checks answer 503 because somebody asked for it"), reading.drained ? 1 : 0));
+    out.push_back(single(gauge("penstock_ready", "1 while health checks answer 200"), reading.is_well ? 1 : 0));
+    MetricFamily stalled = gauge("penstock_loop_stalled", "1 while a thread makes no round of its loop");
+    for (const LoopReading& loop : reading.loops) {
+        add(stalled, {{"loop", loop.name}}, loop.is_stalled ? 1 : 0);
+    }
+    out.push_back(std::move(stalled));
     return out;
 }
 

@@ -16,6 +16,12 @@ struct WorkerReading {
     std::array<uint64_t, stats::kCounters> counters{};
     std::array<uint64_t, kDropReasons> drops{};
     uint64_t connections_max = 0;
+    uint64_t open_connections = 0;  // not over
+};
+
+struct LoopReading {
+    std::string name;
+    bool is_stalled = false;
 };
 
 struct ServiceReading {
@@ -49,6 +55,8 @@ struct Reading {
     std::vector<PortReading> ports;        // by NicPortId
     ProbeReading probes;
     bool drained = false;
+    bool is_well = true;
+    std::vector<LoopReading> loops;
 };
 
 }  // namespace penstock::metrics

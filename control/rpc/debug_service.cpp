@@ -107,7 +107,7 @@ grpc::Status DebugService::SetDrained(grpc::ServerContext* context, const v1::Se
     if (const auto status = authorizer_.may_configure(caller_of(*context)); !status) {
         return to_status(status);
     }
-    *response = target_.set_drained(request->drained());
+    *response = target_.set_drained(*request);
     log::get("rpc").info("{} {} the gateway", context->peer(), request->drained() ? "drains" : "ends the drain of");
     return grpc::Status::OK;
 }

@@ -89,7 +89,7 @@ class DebugTarget {
     [[nodiscard]] virtual Result<v1::Explanation> explain(const ExplainQuestion& question) const = 0;
     // How many entries were forgotten. NotFound: a named Service that does not exist.
     [[nodiscard]] virtual Result<uint64_t> clear_affinity(const AffinityFilter& filter) const = 0;
-    virtual v1::SetDrainedResponse set_drained(bool drained) = 0;
+    virtual v1::SetDrainedResponse set_drained(const v1::SetDrainedRequest& request) = 0;
 };
 
 }  // namespace penstock::rpc

@@ -49,6 +49,12 @@ void Server::announce_observed() {
     impl_->config.announce_observed();
 }
 
+void Server::set_serving(bool is_serving) {
+    if (grpc::HealthCheckServiceInterface* health = impl_->server->GetHealthCheckService()) {
+        health->SetServingStatus(is_serving);
+    }
+}
+
 void Server::stop() {
     rpc::stop(impl_->server);
 }

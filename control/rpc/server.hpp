@@ -30,6 +30,8 @@ class Server {
     void announce_identity();
     // The same for what the gateway has observed.
     void announce_observed();
+    // What the standard health service (grpc.health.v1) reports; SERVING at start. Any thread.
+    void set_serving(bool is_serving);
     // Ends all calls, waits for them at most half a second before they are cut, removes the sockets. Idempotent.
     void stop();
 

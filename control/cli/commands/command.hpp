@@ -25,6 +25,8 @@ struct Command {
     Program program = Program::Penstockd;  // which one is asked
     // Text for standard output, newline included. InvalidArgument is an error of usage.
     Result<std::string> (*run)(Gateway* gateway, const Request& request);
+    // Asked after the text has been printed, but with --watch: an error is the exit code. Null: the code is 0.
+    Status (*judge)(Gateway* gateway, const Request& request) = nullptr;
 };
 
 // In the order of --help.

@@ -92,7 +92,8 @@ bool is_same(const v1::ServiceKey& a, const v1::ServiceKey& b) {
 }
 
 std::string backends_text(const v1::ServiceKey& key, const v1::ListBackendsResponse& backends) {
-    Table table({{"BACKEND"}, {"STATE"}, {"HEALTH"}, {"SETS"}, {"NODE"}, {"ZONE"}, {"CONNECTIONS", true}, {"NEW-FLOWS", true}});
+    Table table(
+        {{"BACKEND"}, {"STATE"}, {"HEALTH"}, {"SETS"}, {"NODE"}, {"ZONE"}, {"CONNECTIONS", true}, {"OPEN", true}, {"NEW-FLOWS", true}});
     bool any = false;
     for (const v1::BackendStatus& backend : backends.backends()) {
         if (!is_same(backend.service(), key)) {
@@ -105,14 +106,15 @@ std::string backends_text(const v1::ServiceKey& key, const v1::ListBackendsRespo
         }
         table.add({socket_text(backend.endpoint().address(), backend.endpoint().port()), sets.empty() ? "draining" : "serving",
                    health_text(backend.health()), list_text(sets, sets.size()), backend.endpoint().node_name(), backend.endpoint().zone(),
-                   std::to_string(backend.connections()), std::to_string(backend.new_flows())});
+                   std::to_string(backend.connections()), std::to_string(backend.open_connections()), std::to_string(backend.new_flows())});
     }
     return any ? "  Backends:\n" + table.text(4) : line("Backends", "none");
 }
 
 std::string traffic_text(const v1::ServiceStatus& service) {
     const v1::Traffic& traffic = service.traffic();
-    return line("Connections", std::to_string(service.connections()) + " live, " + std::to_string(traffic.new_flows()) + " since start") +
+    return line("Connections", std::to_string(service.connections()) + " with those in TIME-WAIT, " + std::to_string(traffic.new_flows()) +
+                                   " since start") +
            line("To backends",
                 std::to_string(traffic.forward_packets()) + " packets, " + std::to_string(traffic.forward_bytes()) + " bytes") +
            line("To clients",

@@ -12,7 +12,14 @@ std::string open_text(uint64_t connections) {
     return std::to_string(connections) + (connections == 1 ? " connection is" : " connections are") + " open";
 }
 
-// Until nobody uses the gateway any more, at most for `limit`; what is left then is not cut: that is for whoever ends penstockd to do.
+// An older penstockd does not tell open ones from those that are over.
+template <typename Answer>
+uint64_t open_of(const Answer& answer) {
+    return answer.has_open_connections() ? answer.open_connections() : answer.connections();
+}
+
+// Until no connection is open any more, at most for `limit`. The connections that are left then are not cut: that is for the user to do, by
+// ending penstockd.
 Result<uint64_t> wait_for_end(Gateway& gateway, uint64_t connections, std::chrono::seconds limit) {
     constexpr std::chrono::milliseconds kEvery{250};
     const auto until = std::chrono::steady_clock::now() + limit;
@@ -22,20 +29,32 @@ Result<uint64_t> wait_for_end(Gateway& gateway, uint64_t connections, std::chron
         if (!status) {
             return std::unexpected(status.error());
         }
-        connections = status->connections();
+        connections = open_of(*status);
     }
     return connections;
 }
 
+Result<v1::SetDrainedResponse> set(Gateway& gateway, bool drained, bool until_restart) {
+    v1::SetDrainedRequest request;
+    request.set_drained(drained);
+    request.set_until_restart(until_restart);
+    return gateway.set_drained(request);
+}
+
+std::string restart_text(const v1::SetDrainedResponse& answer) {
+    return answer.not_kept().empty() ? std::string() : "; a restart ends this: " + answer.not_kept();
+}
+
 Result<std::string> run_drain(Gateway* gateway, const Request& request) {
-    const auto drained = gateway->set_drained(true);
+    const auto drained = set(*gateway, true, request.until_restart);
     if (!drained) {
         return std::unexpected(drained.error());
     }
+    const std::string done = "drained: health checks answer 503" + restart_text(*drained);
     if (!request.timeout_given) {
-        return "drained: health checks answer 503; " + open_text(drained->connections()) + "\n";
+        return done + "; " + open_text(open_of(*drained)) + "\n";
     }
-    const auto left = wait_for_end(*gateway, drained->connections(), std::chrono::seconds(request.timeout_s));
+    const auto left = wait_for_end(*gateway, open_of(*drained), std::chrono::seconds(request.timeout_s));
     if (!left) {
         return std::unexpected(left.error());
     }
@@ -43,25 +62,30 @@ Result<std::string> run_drain(Gateway* gateway, const Request& request) {
         return fail(Errc::Exhausted,
                     "drained, but after " + std::to_string(request.timeout_s) + " s " + open_text(*left) + " still; nothing cuts them");
     }
-    return std::string("drained: health checks answer 503, and no connection is left\n");
+    return done + ", and no connection is open\n";
 }
 
 Result<std::string> run_undrain(Gateway* gateway, const Request&) {
-    const auto drained = gateway->set_drained(false);
+    const auto drained = set(*gateway, false, false);
     if (!drained) {
         return std::unexpected(drained.error());
     }
-    return "in service: health checks answer as they find; " + open_text(drained->connections()) + "\n";
+    if (!drained->not_kept().empty()) {
+        return fail(Errc::Exhausted, "in service, but the next start will be drained again: " + drained->not_kept());
+    }
+    return "in service: health checks answer as they find; " + open_text(open_of(*drained)) + "\n";
 }
 
 }  // namespace
 
 Command drain() {
-    return {.words = {"drain"},
-            .summary =
-                "takes the gateway out of service: its health checks answer 503, and everything is forwarded as before, until undrain "
-                "or a restart. With --timeout it waits so long for the last connection to end",
-            .run = run_drain};
+    return {
+        .words = {"drain"},
+        .options = {"until-restart"},
+        .summary =
+            "takes the gateway out of service: its health checks answer 503, and everything is forwarded as before, until undrain, also "
+            "over a restart. With --timeout it waits so long for the last open connection to end",
+        .run = run_drain};
 }
 
 Command undrain() {

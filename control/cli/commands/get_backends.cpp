@@ -26,8 +26,8 @@ Result<std::string> run(Gateway* gateway, const Request& request) {
 }  // namespace
 
 std::string backends_table(const v1::ListBackendsResponse& backends, bool wide) {
-    std::vector<Table::Column> columns{{"NAMESPACE"}, {"SERVICE"},           {"PORT"},           {"PROTO"}, {"BACKEND"}, {"STATE"},
-                                       {"HEALTH"},    {"CONNECTIONS", true}, {"NEW-FLOWS", true}};
+    std::vector<Table::Column> columns{{"NAMESPACE"}, {"SERVICE"},           {"PORT"},       {"PROTO"},          {"BACKEND"}, {"STATE"},
+                                       {"HEALTH"},    {"CONNECTIONS", true}, {"OPEN", true}, {"NEW-FLOWS", true}};
     if (wide) {
         columns.insert(columns.end(), {{"WEIGHT", true}, {"NODE"}, {"ZONE"}});
     }
@@ -42,6 +42,7 @@ std::string backends_table(const v1::ListBackendsResponse& backends, bool wide) 
                                        backend.sets().empty() ? "draining" : "serving",
                                        health_text(backend.health()),
                                        std::to_string(backend.connections()),
+                                       std::to_string(backend.open_connections()),
                                        std::to_string(backend.new_flows())};
         if (wide) {
             cells.insert(cells.end(),

@@ -24,7 +24,7 @@ std::string percent_text(double ratio) {
 }  // namespace
 
 std::string workers_table(const v1::ListWorkersResponse& workers, bool wide) {
-    std::vector<Table::Column> columns{{"ID", true},      {"CORE", true},       {"CONNECTIONS", true}, {"CAPACITY", true},
+    std::vector<Table::Column> columns{{"ID", true},      {"CORE", true},       {"CONNECTIONS", true}, {"OPEN", true}, {"CAPACITY", true},
                                        {"PACKETS", true}, {"HANDED-OFF", true}, {"HANDED-IN", true},   {"BUSY", true}};
     if (wide) {
         columns.insert(columns.end(),
@@ -32,10 +32,15 @@ std::string workers_table(const v1::ListWorkersResponse& workers, bool wide) {
     }
     Table table(std::move(columns));
     for (const v1::Worker& worker : workers.workers()) {
-        std::vector<std::string> cells{std::to_string(worker.id()),          std::to_string(worker.core()),
-                                       std::to_string(worker.connections()), std::to_string(worker.connections_max()),
-                                       std::to_string(worker.packets()),     std::to_string(worker.handed_off()),
-                                       std::to_string(worker.handed_in()),   percent_text(worker.busy_ratio())};
+        std::vector<std::string> cells{std::to_string(worker.id()),
+                                       std::to_string(worker.core()),
+                                       std::to_string(worker.connections()),
+                                       std::to_string(worker.open_connections()),
+                                       std::to_string(worker.connections_max()),
+                                       std::to_string(worker.packets()),
+                                       std::to_string(worker.handed_off()),
+                                       std::to_string(worker.handed_in()),
+                                       percent_text(worker.busy_ratio())};
         if (wide) {
             cells.insert(cells.end(),
                          {worker.idle(), percent_text(worker.sleep_ratio()), std::to_string(worker.sleeps()),

@@ -55,6 +55,23 @@ std::string identity_text(const v1::Identity& identity) {
     return text;
 }
 
+std::string health_text(const v1::Status& status) {
+    std::string text;
+    for (const std::string& reason : status.not_well()) {
+        text += (text.empty() ? "not ready: " : "; ") + reason;
+    }
+    return text.empty() ? "ready" : text;
+}
+
+// For probes and scripts: exit code 1.
+Status judge(Gateway* gateway, const Request&) {
+    const auto status = gateway->status();
+    if (!status) {
+        return std::unexpected(status.error());
+    }
+    return status->not_well().empty() ? Status() : fail(Errc::Exhausted, "the gateway is " + health_text(*status));
+}
+
 Result<std::string> run(Gateway* gateway, const Request& request) {
     const auto status = gateway->status();
     if (!status) {
@@ -68,10 +85,12 @@ Result<std::string> run(Gateway* gateway, const Request& request) {
 std::string status_text(const v1::Status& status) {
     return line("Gateway", identity_text(status.identity())) + line("Software", "penstockd " + status.identity().software_version()) +
            line("Up for", duration_text(status.uptime_ms())) + line("Configuration", configuration_text(status)) +
+           line("Health", health_text(status)) +
            (status.drained() ? line("Drained", "health checks answer 503 until undrain") : std::string()) +
            line("Control plane", control_text(status)) + line("Generation", std::to_string(status.generation())) +
            line("Serving", std::to_string(status.services()) + " service ports, " + std::to_string(status.backends()) + " backends") +
-           line("Connections", std::to_string(status.connections()) + " of " + std::to_string(status.connections_max())) +
+           line("Connections", std::to_string(status.connections()) + " of " + std::to_string(status.connections_max()) +
+                                   (status.has_open_connections() ? ", " + std::to_string(status.open_connections()) + " open" : "")) +
            line("Running", std::to_string(status.workers()) + " workers, " + std::to_string(status.ports()) + " NIC ports") +
            line("Memory", status.memory()) + line("Log level", status.log_level());
 }
@@ -79,8 +98,9 @@ std::string status_text(const v1::Status& status) {
 Command status() {
     return {.words = {"status"},
             .options = {"output", "watch", "interval"},
-            .summary = "one page about the gateway: identity, configuration, load",
-            .run = run};
+            .summary = "one page about the gateway: identity, configuration, load. Exit code 1 while its health checks answer 503",
+            .run = run,
+            .judge = judge};
 }
 
 }  // namespace penstock::cli

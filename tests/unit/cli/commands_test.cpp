@@ -103,20 +103,56 @@ TEST_F(CommandTest, VersionIsStructuredToo) {
 }
 
 TEST_F(CommandTest, DrainAndUndrain_DRAIN006) {
-    gateway_.set_drained_.set_connections(3);
+    gateway_.set_drained_.set_connections(5);
+    gateway_.set_drained_.set_open_connections(3);
     EXPECT_EQ(run({"drain"}).value(), "drained: health checks answer 503; 3 connections are open\n");
+    EXPECT_FALSE(gateway_.until_restart);
     EXPECT_EQ(run({"undrain"}).value(), "in service: health checks answer as they find; 3 connections are open\n");
     EXPECT_EQ(gateway_.set_drained_to, (std::vector{true, false}));
+    gateway_.set_drained_.set_not_kept("it ends with the next start, as asked");
+    EXPECT_EQ(run({"drain", "--until-restart"}).value(),
+              "drained: health checks answer 503; a restart ends this: it ends with the next start, as asked; 3 connections are open\n");
+    EXPECT_TRUE(gateway_.until_restart);
+    gateway_.set_drained_.set_not_kept("cannot remove x: why");
+    EXPECT_EQ(exit_code(run({"undrain"}).error()), kExitRefused);
 }
 
-TEST_F(CommandTest, DrainWaitsForTheLastConnectionWhenToldHowLong_DRAIN006) {
+TEST_F(CommandTest, DrainWaitsForTheLastOpenConnectionWhenToldHowLong_DRAIN006) {
     gateway_.set_drained_.set_connections(3);
-    EXPECT_EQ(run({"drain", "--timeout", "60"}).value(), "drained: health checks answer 503, and no connection is left\n");
-    gateway_.status_.set_connections(1);
+    gateway_.set_drained_.set_open_connections(3);
+    gateway_.status_.set_connections(3);
+    gateway_.status_.set_open_connections(0);
+    EXPECT_EQ(run({"drain", "--timeout", "60"}).value(), "drained: health checks answer 503, and no connection is open\n");
+    gateway_.status_.set_open_connections(1);
     const auto left = run({"drain", "--timeout", "1"});
     ASSERT_FALSE(left);
     EXPECT_EQ(exit_code(left.error()), kExitRefused);
     EXPECT_NE(left.error().what.find("after 1 s 1 connection is open still"), std::string::npos) << left.error().what;
+    gateway_.status_.clear_open_connections();
+    EXPECT_FALSE(run({"drain", "--timeout", "1"})) << "an older gateway counts those that are over as well";
+}
+
+TEST_F(CommandTest, DrainOfConnectionsThatAreOverSucceedsAtOnce_DRAIN006) {
+    gateway_.set_drained_.set_connections(5);
+    gateway_.set_drained_.set_open_connections(0);
+    gateway_.status_.set_connections(5);
+    gateway_.status_.set_open_connections(5);  // not looked at
+    EXPECT_EQ(run({"drain", "--timeout", "60"}).value(), "drained: health checks answer 503, and no connection is open\n");
+}
+
+TEST_F(CommandTest, StatusIsRefusedAfterItsPageWhileTheGatewayIsNotReady) {
+    const auto read = read_command_line({"status"});
+    ASSERT_TRUE(read);
+    const auto& invocation = std::get<Invocation>(*read);
+    ASSERT_NE(invocation.command->judge, nullptr);
+    EXPECT_TRUE(invocation.command->judge(&gateway_, invocation.request));
+    gateway_.status_.add_not_well("no configuration is in force");
+    gateway_.status_.add_not_well("drained");
+    const auto verdict = invocation.command->judge(&gateway_, invocation.request);
+    ASSERT_FALSE(verdict);
+    EXPECT_EQ(exit_code(verdict.error()), kExitRefused);
+    EXPECT_EQ(verdict.error().what, "the gateway is not ready: no configuration is in force; drained");
+    EXPECT_NE(run({"status"}).value().find("Health:         not ready: no configuration is in force; drained\n"), std::string::npos);
 }
 
 TEST_F(CommandTest, FiltersReachTheGateway) {

@@ -52,8 +52,9 @@ class FakeGateway final : public Gateway {
         log_level_request = request;
         return answer(log_levels_);
     }
-    Result<v1::SetDrainedResponse> set_drained(bool drained) override {
-        set_drained_to.push_back(drained);
+    Result<v1::SetDrainedResponse> set_drained(const v1::SetDrainedRequest& request) override {
+        set_drained_to.push_back(request.drained());
+        until_restart = request.until_restart();
         return answer(set_drained_);
     }
     Result<v1::Sync> sync() override { return answer(sync_); }
@@ -84,6 +85,7 @@ class FakeGateway final : public Gateway {
     v1::ExplainRequest explain_request;
     v1::SetLogLevelRequest log_level_request;
     std::vector<bool> set_drained_to;
+    bool until_restart = false;  // the last one
 
  private:
     template <typename T>

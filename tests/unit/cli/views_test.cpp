@@ -50,7 +50,7 @@ constexpr const char* kBackends = R"(
 backends {
   service { namespace: "default" name: "my-service" port_name: "http" protocol: PROTOCOL_TCP }
   endpoint { address: "10.80.2.11" port: 9376 node_name: "edge-1" zone: "zone-a" }
-  sets: 0 connections: 7 new_flows: 150 health: HEALTH_UP
+  sets: 0 connections: 7 open_connections: 6 new_flows: 150 health: HEALTH_UP
 }
 backends {
   service { namespace: "default" name: "my-service" port_name: "http" protocol: PROTOCOL_TCP }
@@ -96,13 +96,14 @@ TEST(Views, AServiceWithoutFrontendsIsNotServed) {
 TEST(Views, BackendsTable) {
     const auto backends = from_text<v1::ListBackendsResponse>(kBackends);
     EXPECT_EQ(backends_table(backends, false),
-              "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     HEALTH  CONNECTIONS  NEW-FLOWS\n"
-              "default    my-service  http  TCP    10.80.2.11:9376  serving   up                7        150\n"
-              "default    my-service  http  TCP    10.80.2.9:9376   draining  -                 1         20\n");
-    EXPECT_EQ(backends_table(backends, true),
-              "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     HEALTH  CONNECTIONS  NEW-FLOWS  WEIGHT  NODE    ZONE\n"
-              "default    my-service  http  TCP    10.80.2.11:9376  serving   up                7        150       1  edge-1  zone-a\n"
-              "default    my-service  http  TCP    10.80.2.9:9376   draining  -                 1         20       5  -       -\n");
+              "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     HEALTH  CONNECTIONS  OPEN  NEW-FLOWS\n"
+              "default    my-service  http  TCP    10.80.2.11:9376  serving   up                7     6        150\n"
+              "default    my-service  http  TCP    10.80.2.9:9376   draining  -                 1     0         20\n");
+    EXPECT_EQ(
+        backends_table(backends, true),
+        "NAMESPACE  SERVICE     PORT  PROTO  BACKEND          STATE     HEALTH  CONNECTIONS  OPEN  NEW-FLOWS  WEIGHT  NODE    ZONE\n"
+        "default    my-service  http  TCP    10.80.2.11:9376  serving   up                7     6        150       1  edge-1  zone-a\n"
+        "default    my-service  http  TCP    10.80.2.9:9376   draining  -                 1     0         20       5  -       -\n");
 }
 
 TEST(Views, ConnectionsTable) {
@@ -168,16 +169,18 @@ TEST(Views, PortsTable) {
 
 TEST(Views, WorkersTable) {
     const auto workers = from_text<v1::ListWorkersResponse>(
-        "workers { id: 0 core: 1 connections: 5 connections_max: 262144 packets: 1000 handed_off: 10 handed_in: 11 polls: 77 empty_polls: "
+        "workers { id: 0 core: 1 connections: 5 open_connections: 4 connections_max: 262144 packets: 1000 handed_off: 10 handed_in: 11 "
+        "polls: 77 empty_polls: "
         "70 "
         "busy_ratio: 0.0734 generation: 3 idle: \"sleep\" sleeps: 12 sleep_ratio: 0.916 }");
     EXPECT_EQ(workers_table(workers, false),
-              "ID  CORE  CONNECTIONS  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY\n"
-              " 0     1            5    262144     1000          10         11  7.3%\n");
-    EXPECT_EQ(
-        workers_table(workers, true),
-        "ID  CORE  CONNECTIONS  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY  IDLE   ASLEEP  SLEEPS  POLLS  EMPTY-POLLS  GENERATION\n"
-        " 0     1            5    262144     1000          10         11  7.3%  sleep   91.6%      12     77           70           3\n");
+              "ID  CORE  CONNECTIONS  OPEN  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY\n"
+              " 0     1            5     4    262144     1000          10         11  7.3%\n");
+    EXPECT_EQ(workers_table(workers, true),
+              "ID  CORE  CONNECTIONS  OPEN  CAPACITY  PACKETS  HANDED-OFF  HANDED-IN  BUSY  IDLE   ASLEEP  SLEEPS  POLLS  EMPTY-POLLS  "
+              "GENERATION\n"
+              " 0     1            5     4    262144     1000          10         11  7.3%  sleep   91.6%      12     77           70      "
+              "     3\n");
 }
 
 TEST(Views, Flows) {
@@ -226,10 +229,10 @@ TEST(Views, ServiceDescription) {
     CLASS       ADDRESS      PORT  SET  SOURCE-RANGES
     ExternalIP  80.11.12.10    80    0  -
   Backends:
-    BACKEND          STATE     HEALTH  SETS  NODE    ZONE    CONNECTIONS  NEW-FLOWS
-    10.80.2.11:9376  serving   up      0     edge-1  zone-a            7        150
-    10.80.2.9:9376   draining  -       -     -       -                 1         20
-  Connections:     12 live, 300 since start
+    BACKEND          STATE     HEALTH  SETS  NODE    ZONE    CONNECTIONS  OPEN  NEW-FLOWS
+    10.80.2.11:9376  serving   up      0     edge-1  zone-a            7     6        150
+    10.80.2.9:9376   draining  -       -     -       -                 1     0         20
+  Connections:     12 with those in TIME-WAIT, 300 since start
   To backends:     1500 packets, 90000 bytes
   To clients:      1200 packets, 480000 bytes
   Refused:         1 rejected, 2 dropped in silence
@@ -246,7 +249,7 @@ Service shop/dns/UDP
     NodePort      IPv4 node addresses  30053    0  -
     LoadBalancer  2001:db8::1             53    0  apply
   Backends:        none
-  Connections:     0 live, 0 since start
+  Connections:     0 with those in TIME-WAIT, 0 since start
   To backends:     0 packets, 0 bytes
   To clients:      0 packets, 0 bytes
   Refused:         0 rejected, 0 dropped in silence
@@ -325,16 +328,17 @@ TEST(Views, StatusPage) {
     EXPECT_EQ(
         status_text(from_text<v1::Status>(R"(identity { gateway_name: "edge-1" mode: MODE_NODE node_name: "edge-1" software_version: "0.1.0"
         labels { key: "rack" value: "r1" } } applied { source: "sync-1" version: 7 } origin: CONFIGURATION_ORIGIN_LAST_GOOD applied_age_ms: 61000
-        uptime_ms: 90061000 generation: 4 workers: 2 ports: 2 services: 5 backends: 15 connections: 100 connections_max: 524288
+        uptime_ms: 90061000 generation: 4 workers: 2 ports: 2 services: 5 backends: 15 connections: 100 connections_max: 524288 open_connections: 60
         memory: "hugepages 512 MB" log_level: "info")")),
         "Gateway:        edge-1, node mode on edge-1, rack=r1\n"
         "Software:       penstockd 0.1.0\n"
         "Up for:         1d1h\n"
         "Configuration:  version 7 of sync-1, from the last run's file, 1m1s ago\n"
+        "Health:         ready\n"
         "Control plane:  not connected; forwarding goes on as configured\n"
         "Generation:     4\n"
         "Serving:        5 service ports, 15 backends\n"
-        "Connections:    100 of 524288\n"
+        "Connections:    100 of 524288, 60 open\n"
         "Running:        2 workers, 2 NIC ports\n"
         "Memory:         hugepages 512 MB\n"
         "Log level:      info\n");

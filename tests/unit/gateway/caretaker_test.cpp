@@ -28,6 +28,13 @@ class CaretakerTest : public testing::Test {
         auto created = Caretaker::create({.mode = model::GatewayMode::Node,
                                           .healthz = "127.0.0.1:" + std::to_string(port_),
                                           .sync_limit = 60s,
+                                          .allow_empty = allow_empty_,
+                                          .drained = drained_,
+                                          .loops = loops_,
+                                          .ports = ports_,
+                                          .twins = {{drivers::InterfaceAddress::parse("192.0.2.1/24").value()}},
+                                          .routes = [] { return std::make_shared<const route::RouteTable>(); },
+                                          .on_health = [this](bool is_well) { health_told_ = is_well ? 1 : 0; },
                                           .exhausted = [exhausted]() mutable { return std::exchange(exhausted, {}); },
                                           .on_observed = [this] { ++announced_; },
                                           .vip_presence = presence_},
@@ -79,6 +86,11 @@ class CaretakerTest : public testing::Test {
                             .snat_ports = {},
                             .host_ephemeral = {},
                             .state_file = ""}};
+    bool allow_empty_ = false;
+    bool drained_ = false;
+    std::function<std::shared_ptr<const LoopHealth>()> loops_;
+    std::function<std::vector<PortState>()> ports_;
+    std::atomic<int> health_told_{-1};
     std::optional<VipPresenceOptions> presence_;
     std::unique_ptr<Caretaker> caretaker_;
 };
@@ -86,16 +98,66 @@ class CaretakerTest : public testing::Test {
 TEST_F(CaretakerTest, HealthzFollowsDrainAndTheNode_HC006_DRAIN006) {
     start();
     ASSERT_TRUE(eventually([&] { return listens(); }));
-    EXPECT_TRUE(healthz_says("200")) << "nothing was ever applied, and nothing waits";
+    EXPECT_TRUE(healthz_says("503")) << "nothing was ever applied";
+    EXPECT_EQ(caretaker_->why_not_well(), std::vector<std::string>{"no configuration is in force"});
+    apply({});
+    EXPECT_TRUE(eventually([&] { return healthz_says("200") && health_told_ == 1; })) << "an empty one is one";
     caretaker_->set_drained(true);
     EXPECT_TRUE(healthz_says("503"));
-    EXPECT_TRUE(http_get(port_, "/livez").starts_with("HTTP/1.1 503"));
+    EXPECT_TRUE(http_get(port_, "/livez").starts_with("HTTP/1.1 200")) << "a restart would not mend it";
+    EXPECT_TRUE(eventually([&] { return health_told_ == 0; }));
     caretaker_->set_drained(false);
     EXPECT_TRUE(healthz_says("200"));
+    EXPECT_TRUE(eventually([&] { return health_told_ == 1; }));
     apply({}, false);
     EXPECT_TRUE(eventually([&] { return healthz_says("503"); })) << "the Node is being deleted";
     EXPECT_TRUE(http_get(port_, "/livez").starts_with("HTTP/1.1 200"));
     EXPECT_TRUE(http_get(port_, "/").starts_with("HTTP/1.1 404"));
+}
+
+TEST_F(CaretakerTest, MayBeWellWithoutAConfigurationAndDrainedFromTheStart_HC006_DRAIN006) {
+    allow_empty_ = true;
+    drained_ = true;
+    start();
+    ASSERT_TRUE(eventually([&] { return listens(); }));
+    EXPECT_EQ(caretaker_->why_not_well(), std::vector<std::string>{"drained"});
+    caretaker_->set_drained(false);
+    EXPECT_TRUE(healthz_says("200"));
+}
+
+TEST_F(CaretakerTest, AStoppedLoopAndANeededPortMakeItUnwell_HC006) {
+    std::mutex mutex;
+    auto health = std::make_shared<const LoopHealth>();
+    bool is_up = true;
+    loops_ = [&] {
+        const std::lock_guard lock(mutex);
+        return health;
+    };
+    ports_ = [&] {
+        const std::lock_guard lock(mutex);
+        return std::vector<PortState>{{NicPortId{0}, "pen0", is_up}};
+    };
+    start();
+    apply({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})});
+    EXPECT_TRUE(eventually([&] { return health_told_ == 1; }));
+    {
+        const std::lock_guard lock(mutex);
+        health =
+            std::make_shared<const LoopHealth>(LoopHealth{{{.name = "worker 0", .forwards = true, .is_stalled = true, .why = "stopped"}}});
+    }
+    caretaker_->look_again();
+    EXPECT_TRUE(eventually([&] { return health_told_ == 0; }));
+    EXPECT_EQ(caretaker_->why_not_live(), std::vector<std::string>{"stopped"});
+    {
+        const std::lock_guard lock(mutex);
+        health = std::make_shared<const LoopHealth>();
+        is_up = false;
+    }
+    caretaker_->look_again();
+    EXPECT_TRUE(eventually(
+        [&] { return caretaker_->why_not_well() == std::vector<std::string>{"port pen0 is down, and with it the way to 1 frontend"}; }));
+    EXPECT_TRUE(caretaker_->why_not_live().empty());
+    caretaker_->stop();
 }
 
 TEST_F(CaretakerTest, ProbesDecideWhoGetsNewFlows_HC009_EP020) {
@@ -144,12 +206,23 @@ TEST_F(CaretakerTest, VipsArePresentWhileServedAndNotWhileDrained_LB018_DRAIN006
                                        return {};
                                    },
                                    .announce = [](const route::LocalAddress&, const MacAddr&) {}};
+    std::atomic<bool> forwards{true};
+    loops_ = [&] {
+        return std::make_shared<const LoopHealth>(
+            LoopHealth{{{.name = "worker 0", .forwards = true, .is_stalled = !forwards, .why = "x"}}});
+    };
     start();
     apply({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})});
     EXPECT_TRUE(eventually([&] { return present() == 1; }));
     caretaker_->set_drained(true);
     EXPECT_TRUE(eventually([&] { return present() == 0; }));
     caretaker_->set_drained(false);
+    EXPECT_TRUE(eventually([&] { return present() == 1; }));
+    forwards = false;
+    caretaker_->look_again();
+    EXPECT_TRUE(eventually([&] { return present() == 0; })) << "a worker has stopped";
+    forwards = true;
+    caretaker_->look_again();
     EXPECT_TRUE(eventually([&] { return present() == 1; }));
     apply({});
     EXPECT_TRUE(eventually([&] { return present() == 0; })) << "its last Service has gone";

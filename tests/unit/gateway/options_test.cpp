@@ -63,6 +63,8 @@ TEST(Options, HealthIsToldByDefaultOnNodesOnly_HC006) {
     EXPECT_FALSE(parse({"--vip-presence", "on"})->withdraw_empty);
     EXPECT_TRUE(parse({"--vip-presence", "on", "--withdraw-empty"})->withdraw_empty);
     EXPECT_EQ(parse({"--sync-limit", "5"})->sync_limit, std::chrono::seconds(5));
+    EXPECT_FALSE(parse({})->allow_empty);
+    EXPECT_TRUE(parse({"--allow-empty"})->allow_empty);
 }
 
 TEST(Options, BlocklistAndRulesAreRead) {
@@ -330,48 +332,15 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
     EXPECT_EQ(Options::parse({"--version"})->action, Options::Action::Version);
     std::ostringstream out;
     Options::print_help(out);
-    for (const char* option : {"--port",
-                               "--workers",
-                               "--worker-cores",
-                               "--main-core",
-                               "--memory-mb",
-                               "--no-huge",
-                               "--connections",
-                               "--gateway-name",
-                               "--mode",
-                               "--node-name",
-                               "--label",
-                               "--listen",
-                               "--socket-group",
-                               "--tls-cert",
-                               "--tls-key",
-                               "--tls-client-ca",
-                               "--tls-admin-names",
-                               "--metrics-listen",
-                               "--state-file",
-                               "--snat-address",
-                               "--snat-ports",
-                               "--log-format",
-                               "--log-level",
-                               "--config",
-                               "--version",
-                               "--burst",
-                               "--affinity-entries",
-                               "--healthz",
-                               "--sync-limit",
-                               "--vip-presence",
-                               "--withdraw-empty",
-                               "--blocklist",
-                               "--flow-rules",
-                               "--vip-isolate",
-                               "--vip-mark",
-                               "--idle",
-                               "--sctp-reject",
-                               "--vip-icmp-echo",
-                               "--ip-options",
-                               "--midstream-pickup",
-                               "--min-path-mtu",
-                               "Examples"}) {
+    for (const char* option : {"--port",           "--workers",          "--worker-cores",   "--main-core",   "--memory-mb",
+                               "--no-huge",        "--connections",      "--gateway-name",   "--mode",        "--node-name",
+                               "--label",          "--listen",           "--socket-group",   "--tls-cert",    "--tls-key",
+                               "--tls-client-ca",  "--tls-admin-names",  "--metrics-listen", "--state-file",  "--snat-address",
+                               "--snat-ports",     "--log-format",       "--log-level",      "--config",      "--version",
+                               "--burst",          "--affinity-entries", "--healthz",        "--sync-limit",  "--vip-presence",
+                               "--withdraw-empty", "--blocklist",        "--flow-rules",     "--vip-isolate", "--vip-mark",
+                               "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "--ip-options",  "--midstream-pickup",
+                               "--min-path-mtu",   "--allow-empty",      "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());

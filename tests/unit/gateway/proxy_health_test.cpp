@@ -47,6 +47,28 @@ TEST(ProxyHealth, ADrainedGatewaySendsOthersAway_DRAIN006) {
     const ProxyFacts facts{.programmed_at = kProgrammedAt, .drained = true};
     EXPECT_FALSE(is_well(facts, kNow.now, kLimit));
     EXPECT_EQ(healthz(facts, kNow, kLimit).status, 503);
+    EXPECT_NE(healthz(facts, kNow, kLimit).body.find(R"("reasons": ["drained"]})"), std::string::npos);
+    EXPECT_EQ(livez(facts, kNow, kLimit).status, 200) << "a restart would not mend it";
+}
+
+TEST(ProxyHealth, WithoutAConfigurationOrANeededPortClientsAreSentAwayAndARestartWouldNotHelp_HC006) {
+    const ProxyFacts empty{.programmed_at = kProgrammedAt, .has_configuration = false};
+    EXPECT_EQ(why_not_well(empty, kNow.now, kLimit), std::vector<std::string>{"no configuration is in force"});
+    EXPECT_EQ(healthz(empty, kNow, kLimit).status, 503);
+    EXPECT_EQ(livez(empty, kNow, kLimit).status, 200);
+    const ProxyFacts cut_off{.programmed_at = kProgrammedAt, .port_faults = {"port pen0 is down", "port \"pen1\" is down"}};
+    const auto answer = healthz(cut_off, kNow, kLimit);
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_NE(answer.body.find(R"("reasons": ["port pen0 is down", "port \"pen1\" is down"]})"), std::string::npos) << answer.body;
+    EXPECT_EQ(livez(cut_off, kNow, kLimit).status, 200);
+}
+
+TEST(ProxyHealth, ALoopThatHasStoppedIsWhatARestartMends_HC006) {
+    const ProxyFacts facts{.programmed_at = kProgrammedAt, .drained = true, .stalls = {"worker 0 has made no round"}};
+    EXPECT_EQ(why_not_live(facts, kNow.now, kLimit), std::vector<std::string>{"worker 0 has made no round"});
+    EXPECT_EQ(why_not_well(facts, kNow.now, kLimit), (std::vector<std::string>{"worker 0 has made no round", "drained"}));
+    EXPECT_EQ(livez(facts, kNow, kLimit).status, 503);
+    EXPECT_NE(livez(facts, kNow, kLimit).body.find(R"("reasons": ["worker 0 has made no round"]})"), std::string::npos);
 }
 
 }  // namespace

@@ -34,6 +34,9 @@ Reading reading() {
     r.probes = {
         .sent = 21, .succeeded = 22, .failed = 23, .turned_up = 24, .turned_down = 25, .targets = 26, .down = 27, .failing_open = 28};
     r.drained = true;
+    r.is_well = false;
+    r.workers[1].open_connections = 2;
+    r.loops = {{"worker 0", false}, {"worker 1", true}};
     return r;
 }
 
@@ -50,6 +53,7 @@ TEST(Metrics, CountersDropsServicesAndPortsHaveTheirSeries) {
     expect_line(all, R"(penstock_rx_packets_total{worker="0"} 10)");
     expect_line(all, R"(penstock_rx_packets_total{worker="1"} 20)");
     expect_line(all, R"(penstock_connections{worker="1"} 3)");
+    expect_line(all, R"(penstock_open_connections{worker="1"} 2)");
     expect_line(all, R"(penstock_connections_max{worker="0"} 1024)");
     expect_line(all, R"(penstock_drops_total{reason="no_route",worker="1"} 4)");
     expect_line(all, R"(penstock_drops_total{reason="no_route",worker="0"} 0)");
@@ -75,7 +79,8 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
     for (const char* line :
          {"penstock_probes_sent_total 21", "penstock_probes_succeeded_total 22", "penstock_probes_failed_total 23",
           "penstock_endpoints_turned_up_total 24", "penstock_endpoints_turned_down_total 25", "penstock_probe_targets 26",
-          "penstock_probe_targets_down 27", "penstock_services_failing_open 28", "penstock_drained 1"}) {
+          "penstock_probe_targets_down 27", "penstock_services_failing_open 28", "penstock_drained 1", "penstock_ready 0",
+          R"(penstock_loop_stalled{loop="worker 0"} 0)", R"(penstock_loop_stalled{loop="worker 1"} 1)"}) {
         expect_line(all, line);
     }
 }

@@ -50,10 +50,10 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
         }
         return message;
     }
-    v1::SetDrainedResponse set_drained(bool now) override {
-        drained = now;
+    v1::SetDrainedResponse set_drained(const v1::SetDrainedRequest& request) override {
+        drained = request.drained();
         v1::SetDrainedResponse message;
-        message.set_drained(now);
+        message.set_drained(request.drained());
         return message;
     }
     void submit(StateUpdate update) override {

@@ -1,0 +1,41 @@
+"""Stops one thread of a process, as a defect in it would, while the others go on: SIGSTOP is for whole processes. By ptrace, whose kernel side lets the thread go
+on when this process ends in whatever way."""
+import contextlib
+import ctypes
+import os
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+WAIT_FOR_THREADS = 0x40000000  # __WALL
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+_libc.ptrace.restype = ctypes.c_long
+
+
+def _ptrace(request, thread):
+    if _libc.ptrace(request, thread, None, None) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+
+
+def threads_of(process, name):
+    """Ids of the process's threads whose name begins so."""
+    tasks = f"/proc/{process}/task"
+    found = []
+    for thread in os.listdir(tasks):
+        with open(f"{tasks}/{thread}/comm") as comm:
+            if comm.read().startswith(name):
+                found.append(int(thread))
+    return sorted(found)
+
+
+@contextlib.contextmanager
+def stopped(thread):
+    """The calling thread must also leave the block: the kernel knows it as the tracer."""
+    _ptrace(PTRACE_SEIZE, thread)
+    try:
+        _ptrace(PTRACE_INTERRUPT, thread)
+        os.waitpid(thread, WAIT_FOR_THREADS)
+        yield
+    finally:
+        _ptrace(PTRACE_DETACH, thread)
