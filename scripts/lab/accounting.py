@@ -5,6 +5,7 @@ import time
 
 from . import traffic
 from .gateway import traffic_of
+from .patience import Patience
 
 
 @dataclasses.dataclass
@@ -58,7 +59,7 @@ def send_and_settle(network, gateway, frontends, requests_each):
 
 def _settled(gateway, before, outcomes, seen_by_client, patience_s=3):
     """The last acknowledgement of a connection may still be under way as curl returns, so the accounts get a moment to agree."""
-    deadline = time.monotonic() + patience_s
+    patience = Patience(patience_s)
     while True:
         now, at_client, accounts = gateway.services(), seen_by_client.read(), {}
         for service in {frontend.service for frontend in outcomes}:
@@ -68,6 +69,6 @@ def _settled(gateway, before, outcomes, seen_by_client, patience_s=3):
             accounts[service] = Account(flows=(sum(outcomes[f].flows for f in mine), counted["new_flows"]),
                                         forward_packets=(sum(at_client[f][0] for f in mine), counted["forward_packets"]),
                                         reverse_packets=(sum(at_client[f][1] for f in mine), counted["reverse_packets"]))
-        if all(account.is_settled() for account in accounts.values()) or time.monotonic() > deadline:
+        if all(account.is_settled() for account in accounts.values()) or not patience.lasts():
             return accounts
         time.sleep(0.1)

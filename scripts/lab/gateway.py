@@ -6,6 +6,7 @@ import subprocess
 import time
 
 from . import network as net
+from .patience import Patience
 
 ALLOWED_EXTERNAL_CIDRS = ",".join(net.EXTERNAL_RANGES)
 
@@ -99,7 +100,7 @@ class Gateway:
     def _ports_with_backends(self):
         return {key_of(backend["service"]) for backend in self.json("get", "backends") if backend.get("sets")}
 
-    def ctl(self, *words, timeout_s=10):
+    def ctl(self, *words, timeout_s=60):
         return subprocess.run([self.program("penstockctl"), "--gateway", self.address, *words], capture_output=True, text=True,
                               timeout=timeout_s)
 
@@ -118,11 +119,11 @@ class Gateway:
         return {key_of(status["desired"]["key"]): status for status in self.json("get", "services")}
 
     def _until(self, what, condition, process, log, patience_s=15):
-        deadline = time.monotonic() + patience_s
+        patience = Patience(patience_s)
         while not condition():
             if process.poll() is not None:
                 raise RuntimeError(f"waiting until {what}: the process ended with {process.returncode}\n{self._tail(log)}")
-            if time.monotonic() > deadline:
+            if not patience.lasts():
                 raise RuntimeError(f"not within {patience_s} s: {what}\n{self._tail(log)}")
             time.sleep(0.05)
 

@@ -5,6 +5,7 @@ import sys
 import time
 
 from .network import BACKENDS, inside
+from .patience import Patience
 
 HTTP_PORT = 9376  # targetPort of the Kubernetes documentation's example
 ECHO_PORT = 5353
@@ -50,7 +51,7 @@ def start(network, run):
 
 
 def _wait_until_serving(namespace, name, address, patience_s=10):
-    deadline = time.monotonic() + patience_s
+    patience = Patience(patience_s)
     with inside(namespace):
         while True:
             try:
@@ -62,6 +63,6 @@ def _wait_until_serving(namespace, name, address, patience_s=10):
                     client.recv(100)
                 return
             except OSError as error:
-                if time.monotonic() > deadline:
+                if not patience.lasts():
                     raise RuntimeError(f"{name} does not serve within {patience_s} s ({error}); see {name}/*.log") from error
                 time.sleep(0.02)

@@ -8,9 +8,9 @@ import dataclasses
 import json
 import select
 import socket
-import time
 
 from .network import BACKENDS, bracketed, family_of, inside
+from .patience import Patience
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ def http(network, frontend, requests, at_once=8):
 
 
 def _http_round(network, frontend, first, last, at_once, outcome):
-    done = network.run("client", "curl", "--silent", "--parallel", "--parallel-max", str(at_once), "--max-time", "5",
+    done = network.run("client", "curl", "--silent", "--parallel", "--parallel-max", str(at_once), "--max-time", "20",
                        "--header", "Connection: close", "--output", "/dev/null",
                        "--write-out", "%{num_connects} %{http_code} %header{x-backend} %{errormsg}\n",
                        f"http://{bracketed(frontend.address)}:{frontend.port}/?[{first}-{last}]", timeout_s=60)
@@ -112,16 +112,16 @@ def udp(network, frontend, datagrams, at_once=16, patience_s=2.0):
                         continue
                     outcome.flows += 1
                     waiting[client] = payload
-                _collect(waiting, time.monotonic() + patience_s, outcome)
+                _collect(waiting, Patience(patience_s), outcome)
     finally:
         for client in sockets:
             client.close()
     return outcome
 
 
-def _collect(waiting, deadline, outcome):
-    while waiting and (left := deadline - time.monotonic()) > 0:
-        for client in select.select(list(waiting), [], [], left)[0]:
+def _collect(waiting, patience, outcome):
+    while waiting and patience.lasts():
+        for client in select.select(list(waiting), [], [], 0.1)[0]:
             payload = waiting.pop(client)
             try:
                 backend, _, echoed = client.recv(2048).split(b" ", 2)

@@ -103,9 +103,9 @@ inline bool wire(const Peer& peer, const std::string& ours, const std::string& t
                             theirs + " up"))) == 0;
 }
 
-// Waits until `done` says so, letting `step` work meanwhile.
+// Waits until `done` says so, letting `step` work meanwhile. Patient beyond all that the kernel's own timers take: the machine may be busy.
 inline bool eventually(const std::function<bool()>& done, const std::function<void()>& step,
-                       std::chrono::milliseconds patience = std::chrono::milliseconds(3'000)) {
+                       std::chrono::milliseconds patience = std::chrono::milliseconds(60'000)) {
     const auto end = std::chrono::steady_clock::now() + patience;
     while (!done()) {
         if (std::chrono::steady_clock::now() > end) {

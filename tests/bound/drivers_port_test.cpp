@@ -183,7 +183,7 @@ TEST_F(Ports, LinuxTalksThroughAnAfPacketPort) {
     EXPECT_EQ(port->facts().tx_queues, 2);
     EXPECT_FALSE(port->facts().steering.flow_stays_on_queue);
     // Linux looks at new links once a second at most (net/core/link_watch.c).
-    for (int tries = 0; tries < 1'000 && !port->link_up(); ++tries) {
+    for (int tries = 0; tries < 6'000 && !port->link_up(); ++tries) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_TRUE(port->link_up());

@@ -7,13 +7,12 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
-#include <chrono>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "dataplane/base/check.hpp"
+#include "tests/support/patience.hpp"
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
@@ -51,7 +50,7 @@ class RingPort {
 
     [[nodiscard]] uint16_t dpdk_port() const { return id_; }
 
-    // Waits a bounded time for room; a worker that stopped makes the test fail, not hang.
+    // Waits for room, though not for ever; a worker that stopped makes the test fail, not hang.
     void put(const std::vector<uint8_t>& frame, uint16_t queue) {
         rte_mbuf* mbuf = rte_pktmbuf_alloc(pool_);
         PENSTOCK_CHECK(mbuf != nullptr);
@@ -59,20 +58,17 @@ class RingPort {
         put(mbuf, queue);
     }
     void put(rte_mbuf* mbuf, uint16_t queue) {
-        for (int tries = 0; rte_ring_enqueue(to_worker_[queue], mbuf) != 0; ++tries) {
-            PENSTOCK_CHECK(tries < 20'000);
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        for (const Patience patience; rte_ring_enqueue(to_worker_[queue], mbuf) != 0;) {
+            PENSTOCK_CHECK(patience.wait());
         }
     }
-    // The next frame that left by any queue, or null after about two seconds.
+    // The next frame that left by any queue, or null where none comes.
     [[nodiscard]] rte_mbuf* take() {
-        for (int tries = 0; tries < 20'000; ++tries) {
-            if (rte_mbuf* mbuf = try_take()) {
-                return mbuf;
-            }
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        rte_mbuf* mbuf = try_take();
+        for (const Patience patience; mbuf == nullptr && patience.wait();) {
+            mbuf = try_take();
         }
-        return nullptr;
+        return mbuf;
     }
     [[nodiscard]] rte_mbuf* try_take() {
         for (rte_ring* ring : from_worker_) {

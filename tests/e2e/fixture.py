@@ -12,6 +12,7 @@ from lab import gateway as gw
 from lab import network as net
 from lab import servers, state
 from lab.network import family_of, inside
+from lab.patience import Patience
 
 # Where clients find the services of the cases.
 VIP = "80.11.12.10"
@@ -108,7 +109,7 @@ class Lab:
 
     # Clients. All of them run inside the client's namespace.
 
-    def get(self, address=VIP, port=80, path="/", timeout_s=5.0):
+    def get(self, address=VIP, port=80, path="/", timeout_s=20.0):
         """One HTTP request on a connection of its own. Raises OSError as the kernel reports it."""
         began = time.monotonic()
         with inside(self.network.namespace("client")):
@@ -125,21 +126,21 @@ class Lab:
         """{backend: answers}. Any failed request raises."""
         return Counter(self.get(address, port).backend for _ in range(requests))
 
-    def udp_socket(self, address, port, timeout_s=2.0):
+    def udp_socket(self, address, port, timeout_s=10.0):
         with inside(self.network.namespace("client")):
             client = socket.socket(family_of(address), socket.SOCK_DGRAM)
         client.settimeout(timeout_s)
         client.connect((address, port))
         return client
 
-    def tcp_socket(self, address, port, timeout_s=5.0):
+    def tcp_socket(self, address, port, timeout_s=20.0):
         with inside(self.network.namespace("client")):
             client = socket.socket(family_of(address))
         client.settimeout(timeout_s)
         client.connect((address, port))
         return client
 
-    def echo(self, address, port, payload=b"hello", timeout_s=2.0):
+    def echo(self, address, port, payload=b"hello", timeout_s=10.0):
         """(backend, the client's address as the backend saw it, the payload that came back)"""
         with self.udp_socket(address, port, timeout_s) as client:
             client.send(payload)
@@ -216,10 +217,10 @@ def in_parallel(function, arguments):
 
 
 def until(what, condition, patience_s=5.0, step_s=0.005):
-    """Waits for a condition; returns the milliseconds it took."""
-    began = time.monotonic()
+    """Waits for a condition; returns the milliseconds it took. Seconds of patience are those of lab/patience.py."""
+    began, patience = time.monotonic(), Patience(patience_s)
     while not condition():
-        if time.monotonic() - began > patience_s:
+        if not patience.lasts():
             raise AssertionError(f"not within {patience_s} s: {what}")
         time.sleep(step_s)
     return 1000 * (time.monotonic() - began)

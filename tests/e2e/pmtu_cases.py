@@ -14,6 +14,7 @@ from fixture import VIP, VIP_6, case, check, equal, until
 from lab import network as net
 from lab import servers
 from lab.network import family_of, inside
+from lab.patience import Patience
 from lab.servers import ECHO_PORT
 from manifests import endpoints, service
 
@@ -312,8 +313,8 @@ def probe(lab, role, address, hops, patience_s=2.0):
         client.setsockopt(level, recverr, 1)
         client.connect((address, ECHO_PORT))
         client.send(b"probe")
-        deadline = time.monotonic() + patience_s
-        while time.monotonic() < deadline:
+        patience = Patience(patience_s)
+        while patience.lasts():
             try:
                 return "answer", client.recv(2048)
             except TimeoutError:

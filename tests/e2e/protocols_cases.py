@@ -16,7 +16,7 @@ def datagrams(port=5300, target_port=9, **changes):
             *(endpoints("datagrams", ["backend-1"], port=target_port, protocol="UDP", family=family) for family in DUAL)]
 
 
-def error_of(sock, patience_s=5.0):
+def error_of(sock, patience_s=20.0):
     """The name of the error that the socket has been told of, or what it received instead."""
     sock.settimeout(patience_s)
     try:

@@ -10,6 +10,7 @@
 #include "tests/steering/bed.hpp"
 #include "tests/steering/traffic.hpp"
 #include "tests/support/packet_builder.hpp"
+#include "tests/support/patience.hpp"
 #include "tests/support/sanitizers.hpp"
 
 namespace penstock::test {
@@ -227,8 +228,7 @@ TEST(Fragments, OfOneDatagramMeetAtOneWorker) {
             ASSERT_EQ(bed->wire(kUp).put(fragment.build()).fate, Received::Fate::Queued);
         }
         auto after = punted();
-        for (int tries = 0; tries < 20'000 && after[0] + after[1] < before[0] + before[1] + 3; ++tries) {
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        for (const Patience patience; after[0] + after[1] < before[0] + before[1] + 3 && patience.wait();) {
             after = punted();
         }
         ASSERT_EQ(after[0] + after[1], before[0] + before[1] + 3) << bed->drops_by_name();
@@ -264,8 +264,7 @@ TEST(IcmpErrors, ReachTheOwnerOfTheFlowThatTheyQuote) {
                                                .build();
         const uint64_t before = inspect.counter(view.worker, stats::Counter::IcmpErrorsTranslated);
         ASSERT_EQ(bed->wire(kCluster).put(error).fate, Received::Fate::Queued);
-        for (int tries = 0; tries < 20'000 && inspect.counter(view.worker, stats::Counter::IcmpErrorsTranslated) == before; ++tries) {
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        for (const Patience patience; inspect.counter(view.worker, stats::Counter::IcmpErrorsTranslated) == before && patience.wait();) {
         }
         EXPECT_EQ(inspect.counter(view.worker, stats::Counter::IcmpErrorsTranslated), before + 1) << bed->drops_by_name();
     }

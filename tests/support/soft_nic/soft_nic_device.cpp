@@ -13,12 +13,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <thread>
 #include <utility>
+
+#include "tests/support/patience.hpp"
 
 namespace penstock::test {
 namespace {
@@ -34,7 +34,6 @@ constexpr uint16_t kDescriptorsMin = 64, kDescriptorsMax = 4096;
 constexpr size_t kKernelFramesMax = 1000;
 // How many frames `wander` leaves a flow on its queue, counted over the whole port.
 constexpr uint64_t kWanderEvery = 7;
-constexpr auto kPatience = std::chrono::seconds(2);
 
 std::map<std::string, SoftNicDevice*>& devices() {
     static std::map<std::string, SoftNicDevice*> all;
@@ -611,14 +610,12 @@ rte_mbuf* SoftNicDevice::make_mbuf(RxQueue& queue, std::span<const uint8_t> fram
 
 Received SoftNicDevice::deliver(const FrameFields& fields, const Choice& choice, std::optional<uint32_t> mark) {
     RxQueue& queue = rx_[choice.queue];
-    const auto give_up = std::chrono::steady_clock::now() + kPatience;
     rte_mbuf* packet = nullptr;
-    while (rte_ring_full(queue.ring) != 0 || (packet = make_mbuf(queue, fields.frame)) == nullptr) {
-        if (!waits || std::chrono::steady_clock::now() > give_up) {
+    for (const Patience patience; rte_ring_full(queue.ring) != 0 || (packet = make_mbuf(queue, fields.frame)) == nullptr;) {
+        if (!waits || !patience.wait()) {
             ++(rte_ring_full(queue.ring) != 0 ? missed_ : no_mbuf_);
             return {Received::Fate::Missed, choice.queue};
         }
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
     const uint64_t offloads = dev.data->dev_conf.rxmode.offloads;
     if ((offloads & kRxChecksums) != 0) {
@@ -812,16 +809,16 @@ size_t SoftWire::take_burst(std::span<rte_mbuf*> out) {
     return nic_->device_->take_sent(out);
 }
 std::vector<uint8_t> SoftWire::take() {
-    const auto give_up = std::chrono::steady_clock::now() + kPatience;
-    while (std::chrono::steady_clock::now() < give_up) {
-        if (rte_mbuf* packet = try_take()) {
-            std::vector<uint8_t> frame = bytes_of(*packet);
-            rte_pktmbuf_free(packet);
-            return frame;
-        }
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
+    rte_mbuf* packet = try_take();
+    for (const Patience patience; packet == nullptr && patience.wait();) {
+        packet = try_take();
     }
-    return {};
+    if (packet == nullptr) {
+        return {};
+    }
+    std::vector<uint8_t> frame = bytes_of(*packet);
+    rte_pktmbuf_free(packet);
+    return frame;
 }
 std::vector<uint8_t> SoftWire::kernel() {
     return nic_->device_->take_kernel();

@@ -35,7 +35,7 @@ class WatchTest : public testing::Test {
     }
 
     // Loads whenever the watch wakes, until `names` are the Services, for at most `limit`.
-    testing::AssertionResult becomes(const std::set<std::string>& names, std::chrono::milliseconds limit = std::chrono::seconds(5)) {
+    testing::AssertionResult becomes(const std::set<std::string>& names, std::chrono::milliseconds limit = std::chrono::seconds(60)) {
         std::jthread timer([this, limit](const std::stop_token& done) {
             const auto end = Clock::now() + limit;
             while (!done.stop_requested() && Clock::now() < end) {

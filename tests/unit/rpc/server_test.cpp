@@ -200,7 +200,7 @@ class RpcServer : public testing::Test {
         return true;
     }
     static void set_deadline(grpc::ClientContext& context) {
-        context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+        context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
     }
 
     std::filesystem::path folder_;
