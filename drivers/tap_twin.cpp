@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <sstream>
+#include <string_view>
 
 namespace penstock::drivers {
 namespace {
@@ -193,6 +195,26 @@ void TapTwin::set_down() noexcept {
         ioctl(control, SIOCSIFFLAGS, &down);
     }
     close(control);
+}
+
+uint64_t TapTwin::dropped_by_linux() const {
+    // "  NAME: 8 columns of receiving, then bytes, packets, errs, drop, ... of sending", of the namespace that the process is in.
+    constexpr int kColumnsBeforeDrop = 11;
+    std::ifstream table("/proc/self/net/dev");
+    for (std::string line; std::getline(table, line);) {
+        const size_t colon = line.find(':');
+        const size_t first = line.find_first_not_of(' ');
+        if (colon == std::string::npos || std::string_view(line).substr(first, colon - first) != name_) {
+            continue;
+        }
+        std::istringstream columns(line.substr(colon + 1));
+        uint64_t value = 0;
+        for (int column = 0; column <= kColumnsBeforeDrop; ++column) {
+            columns >> value;
+        }
+        return columns ? value : 0;
+    }
+    return 0;
 }
 
 }  // namespace penstock::drivers

@@ -48,6 +48,9 @@ class TapTwin {
     // The NIC is gone for good: no carrier, and the interface is set down, with which Linux withdraws its routes and neighbours.
     void set_down() noexcept;
 
+    // Frames of Linux that waited to be read and found the interface's queue full, since it was made. Reads a file of /proc; any thread.
+    [[nodiscard]] uint64_t dropped_by_linux() const;
+
     [[nodiscard]] int fd() const noexcept { return fd_; }  // readable when Linux has sent something
     [[nodiscard]] int ifindex() const noexcept { return ifindex_; }
     [[nodiscard]] const std::string& name() const noexcept { return name_; }

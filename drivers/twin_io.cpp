@@ -151,7 +151,10 @@ bool TwinIo::Impl::fetch(Line& line) {
         const size_t taken = ports->send_from_host(line.twin.port, {frames.data(), count});
         rte_pktmbuf_free_bulk(frames.data() + taken, static_cast<unsigned>(count - taken));
         add(line.from_host, taken);
-        add(line.from_host_dropped, count - taken);
+        if (taken < count) {
+            add(line.from_host_dropped, count - taken);
+            ports->count_host_drop(DropReason::FromHostRingFull, count - taken);
+        }
     }
     return moved;
 }
@@ -219,7 +222,8 @@ TwinCounters TwinIo::counters(NicPortId port) const noexcept {
                     .from_host = line->from_host.load(std::memory_order_relaxed),
                     .from_host_dropped = line->from_host_dropped.load(std::memory_order_relaxed),
                     .host_frame_invalid = line->host_frame_invalid.load(std::memory_order_relaxed),
-                    .no_buffer = line->no_buffer.load(std::memory_order_relaxed)};
+                    .no_buffer = line->no_buffer.load(std::memory_order_relaxed),
+                    .dropped_by_linux = line->twin.twin->dropped_by_linux()};
         }
     }
     return {};

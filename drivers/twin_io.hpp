@@ -26,7 +26,7 @@ class TwinIoPorts {
     virtual size_t take_punted(NicPortId port, std::span<rte_mbuf*> out) = 0;
     // Whole frames from Linux, to leave through `port`. How many were taken; the rest stays the caller's.
     virtual size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames) = 0;
-    // A frame that ended here: PuntFailed or HostFrameInvalid.
+    // Frames that ended here: PuntFailed, HostFrameInvalid, or FromHostRingFull.
     virtual void count_host_drop(DropReason reason, uint64_t packets) = 0;
 };
 
@@ -37,7 +37,8 @@ struct TwinCounters {
     uint64_t from_host = 0;           // taken over by the workers' side
     uint64_t from_host_dropped = 0;   // the ring toward the worker was full
     uint64_t host_frame_invalid = 0;  // shorter than an Ethernet header, or longer than the MTU allows
-    uint64_t no_buffer = 0;           // the pool was empty: frames wait in the TAP's queue, where Linux drops what exceeds it
+    uint64_t no_buffer = 0;           // times the pool was empty: frames wait in the TAP's queue
+    uint64_t dropped_by_linux = 0;    // of frames that waited there: the queue was full
 };
 
 class TwinIo {

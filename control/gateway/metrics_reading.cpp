@@ -59,6 +59,7 @@ metrics::Reading read_metrics(const Running& running) {
     for (const auto& port : running.ports) {
         const auto counters = port->counters();
         const auto placed = inspector.port(port->facts().id);
+        const auto twin = running.twin_io.counters(port->facts().id);
         out.ports.push_back({.twin = port->options().twin_name,
                              .rx_packets = counters.rx_packets,
                              .rx_bytes = counters.rx_bytes,
@@ -68,6 +69,11 @@ metrics::Reading read_metrics(const Running& running) {
                              .handed_off = placed.handed_off,
                              .handoff_lost = placed.handoff_lost,
                              .replies_misplaced = placed.replies_misplaced,
+                             .punted = twin.punted,
+                             .from_host = twin.from_host,
+                             .from_host_dropped = twin.from_host_dropped,
+                             .from_host_waits = twin.no_buffer,
+                             .twin_dropped = twin.dropped_by_linux,
                              .link_up = port->link_up()});
     }
     return out;

@@ -236,6 +236,9 @@ v1::ListPortsResponse StatusView::ports() const {
         const auto twin = running_.twin_io.counters(facts.id);
         message.set_punted(twin.punted);
         message.set_from_host(twin.from_host);
+        message.set_from_host_dropped(twin.from_host_dropped);
+        message.set_from_host_waits(twin.no_buffer);
+        message.set_twin_dropped(twin.dropped_by_linux);
         const auto placed = running_.workers.inspect().port(facts.id);
         message.set_handed_off(placed.handed_off);
         message.set_handoff_lost(placed.handoff_lost);

@@ -119,6 +119,13 @@ constexpr PortFamily kPortFamilies[] = {
     {"penstock_port_handoff_lost_total", "of these, dropped because the owner did not take them", &PortReading::handoff_lost},
     {"penstock_port_replies_misplaced_total", "replies that the NIC should have brought to their owner and did not",
      &PortReading::replies_misplaced},
+    {"penstock_port_punted_total", "packets that Linux took from the twin", &PortReading::punted},
+    {"penstock_port_from_host_total", "packets of Linux that the workers took from the twin", &PortReading::from_host},
+    {"penstock_port_from_host_dropped_total", "packets of Linux that a worker did not take as fast as they came",
+     &PortReading::from_host_dropped},
+    {"penstock_port_from_host_waits_total", "times that packets of Linux waited in the twin because no packet buffer was free",
+     &PortReading::from_host_waits},
+    {"penstock_port_twin_dropped_total", "packets that Linux dropped because the twin's queue was full", &PortReading::twin_dropped},
 };
 
 void port_families(const Reading& reading, std::vector<MetricFamily>& out) {

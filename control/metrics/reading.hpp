@@ -35,6 +35,7 @@ struct PortReading {
     std::string twin;
     uint64_t rx_packets = 0, rx_bytes = 0, tx_packets = 0, tx_bytes = 0, rx_missed = 0;
     uint64_t handed_off = 0, handoff_lost = 0, replies_misplaced = 0;
+    uint64_t punted = 0, from_host = 0, from_host_dropped = 0, from_host_waits = 0, twin_dropped = 0;
     bool link_up = false;
 };
 

@@ -84,6 +84,7 @@ enum class Verdict : uint8_t {
     X(PuntRingFull, "punt_ring_full", "Linux did not take packets as fast as they came")                                                   \
     X(PuntFailed, "punt_failed", "the TAP twin refused a frame")                                                                           \
     X(HostFrameInvalid, "host_frame_invalid", "Linux sent a frame to the twin that does not fit the port")                                 \
+    X(FromHostRingFull, "from_host_ring_full", "Linux sent frames through the twin faster than a worker took them")                        \
     X(PortRemoved, "port_removed", "the device of the port that it would leave by is gone")                                                \
     X(TxQueueFull, "tx_queue_full", "the NIC did not take packets as fast as they were ready")                                             \
     X(NoBuffer, "no_buffer", "the packet buffers were used up, or one has no room for a longer header")                                    \

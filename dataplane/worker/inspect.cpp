@@ -39,7 +39,8 @@ WorkerView Inspector::worker(WorkerId id) const {
 }
 
 uint64_t Inspector::counter(WorkerId id, stats::Counter counter) const {
-    return (*context_of(*workers_->impl_, id).counters.worker)[counter].read();
+    const uint64_t by_worker = (*context_of(*workers_->impl_, id).counters.worker)[counter].read();
+    return by_worker + (counter == stats::Counter::FromHost && id.value == 0 ? workers_->impl_->host_frames_lost.read() : 0);
 }
 
 uint64_t Inspector::drops(WorkerId id, DropReason reason) const {

@@ -373,6 +373,9 @@ size_t WorkerSet::send_from_host(NicPortId port, std::span<rte_mbuf*> frames) {
 
 void WorkerSet::count_host_drop(DropReason reason, uint64_t packets) {
     impl_->host_drops[static_cast<size_t>(reason)].add(packets);
+    if (reason != DropReason::PuntFailed) {
+        impl_->host_frames_lost.add(packets);
+    }
 }
 
 std::optional<NeighbourRequest> WorkerSet::take_neighbour_request() {

@@ -93,7 +93,8 @@ class WorkerSet {
     size_t take_punted(NicPortId port, std::span<rte_mbuf*> out);
     // Twin I/O thread: whole frames from Linux to leave through `port`. Returns how many were taken; the rest stays the caller's.
     size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames);
-    // Twin I/O thread: counts a frame that the twin refused (DropReason::PuntFailed) or that did not fit (HostFrameInvalid).
+    // Twin I/O thread: counts a frame that the twin refused (DropReason::PuntFailed), one from Linux that did not fit the port
+    // (HostFrameInvalid), or one that send_from_host() did not take (FromHostRingFull). The latter two count as from_host, too.
     void count_host_drop(DropReason reason, uint64_t packets = 1);
 
     // Control thread: the next resolution that a worker waits for.

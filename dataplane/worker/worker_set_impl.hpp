@@ -88,6 +88,8 @@ struct WorkerSet::Impl {
     uint32_t running = 0;
     // Frames that ended on the twin thread: they belong to no worker and are counted with worker 0's.
     std::array<stats::Tally, kDropReasons> host_drops;
+    // Those of them that came from Linux: no worker has counted them as Counter::FromHost.
+    stats::Tally host_frames_lost;
 };
 
 }  // namespace penstock::worker

@@ -39,6 +39,7 @@ std::string ports_table(const v1::ListPortsResponse& ports, bool wide) {
                                        {"TX-BYTES", true},
                                        {"PUNTED", true},
                                        {"FROM-HOST", true},
+                                       {"FROM-HOST-LOST", true},
                                        {"HANDED-OFF", true},
                                        {"HANDOFF-LOST", true},
                                        {"MISPLACED", true},
@@ -69,7 +70,8 @@ std::string ports_table(const v1::ListPortsResponse& ports, bool wide) {
             const std::vector<std::string> members(port.members().begin(), port.members().end());
             const std::vector<std::string> refused = not_as_asked(port);
             cells.insert(cells.end(), {port.name(), port.mac(), std::to_string(port.rx_bytes()), std::to_string(port.tx_bytes()),
-                                       std::to_string(port.punted()), std::to_string(port.from_host()), std::to_string(port.handed_off()),
+                                       std::to_string(port.punted()), std::to_string(port.from_host()),
+                                       std::to_string(port.from_host_dropped() + port.twin_dropped()), std::to_string(port.handed_off()),
                                        std::to_string(port.handoff_lost()), std::to_string(port.replies_misplaced()), port.state(),
                                        list_text(members, members.size()), list_text(offloads, offloads.size()),
                                        list_text(refused, refused.size()), port.steering_reason()});

@@ -658,6 +658,7 @@ bool may_be_dropped_for(const Case& the, DropReason reason) {
         case DropReason::PuntRingFull:
         case DropReason::PuntFailed:
         case DropReason::HostFrameInvalid:
+        case DropReason::FromHostRingFull:
         case DropReason::PortRemoved:
         case DropReason::TxQueueFull:
         case DropReason::NoBuffer:

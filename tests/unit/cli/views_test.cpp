@@ -141,7 +141,7 @@ TEST(Views, PortsTable) {
         from_text<v1::ListPortsResponse>(R"(ports { id: 0 name: "net_af_packet0" driver: "net_af_packet" mac: "02:00:00:00:00:01"
         twin: "uplink0" addresses: "10.80.1.1/24" addresses: "fe80::1/64" addresses: "192.0.2.1/24" addresses: "192.0.2.2/24" mtu: 1500 link_up: true
         rx_queues: 1 tx_queues: 2 steering: "handoff" steering_reason: "one receive queue" rx_packets: 10 tx_packets: 9 rx_missed: 1
-        rx_bytes: 1000 tx_bytes: 900 punted: 3 from_host: 4 offloads: "a" offloads: "b" handed_off: 5 handoff_lost: 1 state: "running" }
+        rx_bytes: 1000 tx_bytes: 900 punted: 3 from_host: 4 from_host_dropped: 6 twin_dropped: 7 offloads: "a" offloads: "b" handed_off: 5 handoff_lost: 1 state: "running" }
         ports { id: 1 name: "net_bonding0" driver: "net_bonding" mac: "02:00:00:00:00:02" twin: "down0" mtu: 9000 rx_queues: 4 tx_queues: 4
         steering: "predictable-rss" steering_reason: "by RSS" replies_misplaced: 2 state: "removed" members: "0000:03:00.0" members: "0000:03:00.1"
         settings { name: "rss-key" asked: "random, 40 bytes" granted: "the device's own, 40 bytes" reason: "the driver does not take a key" }
@@ -157,13 +157,16 @@ TEST(Views, PortsTable) {
     EXPECT_EQ(
         ports_table(ports, true),
         "ID  TWIN     ADDRESSES                                          DRIVER         LINK      MTU  QUEUES  STEERING         "
-        "RX-PACKETS  TX-PACKETS  RX-MISSED  NAME            MAC                RX-BYTES  TX-BYTES  PUNTED  FROM-HOST  HANDED-OFF  "
+        "RX-PACKETS  TX-PACKETS  RX-MISSED  NAME            MAC                RX-BYTES  TX-BYTES  PUNTED  FROM-HOST  FROM-HOST-LOST  "
+        "HANDED-OFF  "
         "HANDOFF-LOST  MISPLACED  STATE    MEMBERS                    OFFLOADS  NOT-AS-ASKED           STEERING-REASON\n"
         " 0  uplink0  10.80.1.1/24,fe80::1/64,192.0.2.1/24,192.0.2.2/24  net_af_packet  up       1500     1/2  handoff                  "
-        "10           9          1  net_af_packet0  02:00:00:00:00:01      1000       900       3          4           5             "
+        "10           9          1  net_af_packet0  02:00:00:00:00:01      1000       900       3          4              13           5   "
+        "          "
         "1          0  running  -                          a,b       -                      one receive queue\n"
         " 1  down0    -                                                  net_bonding    removed  9000     4/4  predictable-rss          "
-        " 0           0          0  net_bonding0    02:00:00:00:00:02         0         0       0          0           0             "
+        " 0           0          0  net_bonding0    02:00:00:00:00:02         0         0       0          0               0           0   "
+        "          "
         "0          2  removed  0000:03:00.0,0000:03:00.1  -         rss-key,rx-ipv4-cksum  by RSS\n");
 }
 

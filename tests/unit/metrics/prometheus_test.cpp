@@ -30,7 +30,17 @@ Reading reading() {
     r.workers[0].connections_max = 1024;
     r.services.push_back(
         {.key = {"default", "web", "http", Protocol::Tcp}, .new_flows = 5, .forward_bytes = 6000, .connections = 2, .backends = 3});
-    r.ports.push_back({.twin = "pen0", .rx_packets = 11, .handed_off = 12, .handoff_lost = 13, .replies_misplaced = 14, .link_up = true});
+    r.ports.push_back({.twin = "pen0",
+                       .rx_packets = 11,
+                       .handed_off = 12,
+                       .handoff_lost = 13,
+                       .replies_misplaced = 14,
+                       .punted = 15,
+                       .from_host = 16,
+                       .from_host_dropped = 17,
+                       .from_host_waits = 18,
+                       .twin_dropped = 19,
+                       .link_up = true});
     r.probes = {
         .sent = 21, .succeeded = 22, .failed = 23, .turned_up = 24, .turned_down = 25, .targets = 26, .down = 27, .failing_open = 28};
     r.drained = true;
@@ -62,6 +72,11 @@ TEST(Metrics, CountersDropsServicesAndPortsHaveTheirSeries) {
     expect_line(all, R"(penstock_service_connections{namespace="default",service="web",port="http",protocol="TCP"} 2)");
     expect_line(all, R"(penstock_service_backends{namespace="default",service="web",port="http",protocol="TCP"} 3)");
     expect_line(all, R"(penstock_port_rx_packets_total{twin="pen0"} 11)");
+    expect_line(all, R"(penstock_port_punted_total{twin="pen0"} 15)");
+    expect_line(all, R"(penstock_port_from_host_total{twin="pen0"} 16)");
+    expect_line(all, R"(penstock_port_from_host_dropped_total{twin="pen0"} 17)");
+    expect_line(all, R"(penstock_port_from_host_waits_total{twin="pen0"} 18)");
+    expect_line(all, R"(penstock_port_twin_dropped_total{twin="pen0"} 19)");
     expect_line(all, R"(penstock_port_handed_off_total{twin="pen0"} 12)");
     expect_line(all, R"(penstock_port_handoff_lost_total{twin="pen0"} 13)");
     expect_line(all, R"(penstock_port_replies_misplaced_total{twin="pen0"} 14)");
