@@ -18,10 +18,11 @@
 namespace penstock::drivers {
 namespace {
 
-// Frames of one twin that one pass moves in one direction, in bursts: one busy twin must not keep the others, or netlink, waiting for
-// long. 128 writes take about 0.2 ms.
+// Frames of one twin that one pass moves, in bursts: one busy twin must not keep the others waiting for long. 128 writes take about 0.2 ms.
 constexpr size_t kBurst = limits::kBurstMax;
-constexpr int kBurstsPerPass = 4;
+constexpr int kBurstsFromHost = 4;
+// Towards Linux, by PuntClass.
+constexpr std::array<int, kPuntClasses> kBurstsToHost{2, 1, 1};
 
 // A frame that a worker punts lies in a ring that nobody rings a bell for, so the sleep bounds what it waits. It doubles from the first to
 // the last while nothing moves: 500 looks a second are under 1 % of a CPU.
@@ -55,7 +56,7 @@ struct TwinIo::Impl {
             close(epoll);
         }
     }
-    bool punt(Line& line);
+    bool punt(Line& line, PuntClass punt_class);
     bool fetch(Line& line);
     // A frame from Linux in an mbuf of ours; null where there is none, or no buffer for it.
     rte_mbuf* read_frame(Line& line);
@@ -83,11 +84,11 @@ bool write_packet(TapTwin& twin, rte_mbuf* packet) {
 }  // namespace
 
 // Workers' ring -> Linux.
-bool TwinIo::Impl::punt(Line& line) {
+bool TwinIo::Impl::punt(Line& line, PuntClass punt_class) {
     bool moved = false;
-    for (int burst = 0; burst < kBurstsPerPass; ++burst) {
+    for (int burst = 0; burst < kBurstsToHost[static_cast<size_t>(punt_class)]; ++burst) {
         std::array<rte_mbuf*, kBurst> packets;
-        const size_t count = ports->take_punted(line.twin.port, packets);
+        const size_t count = ports->take_punted(line.twin.port, punt_class, packets);
         size_t refused = 0;
         for (size_t i = 0; i < count; ++i) {
             refused += write_packet(*line.twin.twin, packets[i]) ? 0 : 1;
@@ -127,7 +128,7 @@ bool TwinIo::Impl::fetch(Line& line) {
     const uint32_t length_max = uint32_t{line.twin.mtu} + kEthernetHeader + kVlanTags;
     bool moved = false;
     bool more = true;
-    for (int burst = 0; burst < kBurstsPerPass && more; ++burst) {
+    for (int burst = 0; burst < kBurstsFromHost && more; ++burst) {
         std::array<rte_mbuf*, kBurst> frames;
         size_t count = 0;
         while (count < frames.size()) {
@@ -195,8 +196,11 @@ Status TwinIo::also_wake_on(int fd) {
 
 bool TwinIo::poll_once(int timeout_ms) {
     bool moved = false;
-    for (const auto& line : impl_->lines) {
-        moved = impl_->punt(*line) || moved;
+    // One class of all twins before the next, so that one twin's flood waits for the others' control packets.
+    for (const PuntClass punt_class : {PuntClass::Link, PuntClass::Routing, PuntClass::Other}) {
+        for (const auto& line : impl_->lines) {
+            moved = impl_->punt(*line, punt_class) || moved;
+        }
     }
     const auto wait =
         moved ? std::chrono::nanoseconds::zero()

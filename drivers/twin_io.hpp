@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dataplane/base/ids.hpp"
+#include "dataplane/base/punt_class.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/base/verdict.hpp"
 #include "drivers/tap_twin.hpp"
@@ -22,8 +23,8 @@ namespace penstock::drivers {
 class TwinIoPorts {
  public:
     virtual ~TwinIoPorts() = default;
-    // Packets for Linux that arrived on `port`; the caller owns them. How many were written to `out`.
-    virtual size_t take_punted(NicPortId port, std::span<rte_mbuf*> out) = 0;
+    // Packets of one class for Linux that arrived on `port`; the caller owns them. How many were written to `out`.
+    virtual size_t take_punted(NicPortId port, PuntClass punt_class, std::span<rte_mbuf*> out) = 0;
     // Whole frames from Linux, to leave through `port`. How many were taken; the rest stays the caller's.
     virtual size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames) = 0;
     // Frames that ended here: PuntFailed, HostFrameInvalid, or FromHostRingFull.
@@ -58,8 +59,9 @@ class TwinIo {
     Status also_wake_on(int fd);
 
     // Moves what is there, a bounded number of frames in each direction, then sleeps until Linux sends something, at most `timeout_ms`.
-    // While frames flow it does not sleep; with nothing to do its sleep grows from 0.1 to 2 ms, which bounds what it adds to a punted
-    // packet's latency. True where anything moved.
+    // A pass serves the classes in the order of PuntClass, and each has a share of its own: what is in one ring delays the others' frames
+    // by its share at most. While frames flow it does not sleep; with nothing to do its sleep grows from 0.1 to 2 ms, which bounds what it
+    // adds to a punted packet's latency. True where anything moved.
     bool poll_once(int timeout_ms);
 
     [[nodiscard]] TwinCounters counters(NicPortId port) const noexcept;

@@ -89,7 +89,9 @@ std::function<std::vector<model::ServiceKey>()> exhausted_services(const worker:
 class Daemon::TwinPorts final : public drivers::TwinIoPorts {
  public:
     explicit TwinPorts(worker::WorkerSet& workers) : workers_(workers) {}
-    size_t take_punted(NicPortId port, std::span<rte_mbuf*> out) override { return workers_.take_punted(port, out); }
+    size_t take_punted(NicPortId port, PuntClass punt_class, std::span<rte_mbuf*> out) override {
+        return workers_.take_punted(port, punt_class, out);
+    }
     size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames) override { return workers_.send_from_host(port, frames); }
     void count_host_drop(DropReason reason, uint64_t packets) override { workers_.count_host_drop(reason, packets); }
 

@@ -82,6 +82,7 @@ enum class Verdict : uint8_t {
     X(HandoffRingFull, "handoff_ring_full", "the owning worker did not take packets as fast as they came")                                 \
     X(HandoffLoop, "handoff_loop", "a packet was handed on more often than its flow can explain")                                          \
     X(PuntRingFull, "punt_ring_full", "Linux did not take packets as fast as they came")                                                   \
+    X(PuntControlFull, "punt_control_full", "Linux did not take control packets (ARP, ND, BGP, BFD and the like) as fast as they came")    \
     X(PuntFailed, "punt_failed", "the TAP twin refused a frame")                                                                           \
     X(HostFrameInvalid, "host_frame_invalid", "Linux sent a frame to the twin that does not fit the port")                                 \
     X(FromHostRingFull, "from_host_ring_full", "Linux sent frames through the twin faster than a worker took them")                        \

@@ -7,6 +7,7 @@
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/limits.hpp"
+#include "dataplane/base/punt_class.hpp"
 
 struct rte_mbuf;
 struct rte_mempool;
@@ -37,10 +38,11 @@ struct PortIo {
     rte_ring* tx_through = nullptr;
     // Packets of workers without a queue that this worker sends on its own one. Null: there are none.
     rte_ring* tx_for_others = nullptr;
-    rte_ring* to_host = nullptr;    // many workers -> twin thread
-    rte_ring* from_host = nullptr;  // twin thread -> this worker; null: another worker serves this port's twin
+    std::array<rte_ring*, kPuntClasses> to_host{};  // many workers -> twin thread, by PuntClass
+    rte_ring* from_host = nullptr;                  // twin thread -> this worker; null: another worker serves this port's twin
     OutBuffer tx;
-    OutBuffer punt;
+    uint32_t punts = 0;  // in all of `punt`
+    std::array<OutBuffer, kPuntClasses> punt;
 };
 
 struct WorkerIo {

@@ -8,6 +8,7 @@
 
 #include "dataplane/packet/fragment_ipv4.hpp"
 #include "dataplane/packet/fragment_ipv6.hpp"
+#include "dataplane/packet/punt_class.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/wire.hpp"
 
@@ -52,15 +53,20 @@ void flush_tx(WorkerContext& ctx, PortIo& port) noexcept {
     out.count = 0;
 }
 
-void flush_punt(WorkerContext& ctx, PortIo& port) noexcept {
-    OutBuffer& out = port.punt;
-    if (out.count == 0) {
-        return;
+PENSTOCK_NOINLINE void flush_punts(WorkerContext& ctx, PortIo& port) noexcept {
+    for (size_t punt_class = 0; punt_class < kPuntClasses; ++punt_class) {
+        OutBuffer& out = port.punt[punt_class];
+        if (out.count == 0) {
+            continue;
+        }
+        const uint32_t taken =
+            rte_ring_enqueue_burst(port.to_host[punt_class], reinterpret_cast<void**>(out.packets.data()), out.count, nullptr);
+        ctx.count()[Counter::Punted].add(taken);
+        free_and_count(ctx, out.packets.data() + taken, out.count - taken,
+                       punt_class == static_cast<size_t>(PuntClass::Other) ? DropReason::PuntRingFull : DropReason::PuntControlFull);
+        out.count = 0;
     }
-    const uint32_t taken = rte_ring_enqueue_burst(port.to_host, reinterpret_cast<void**>(out.packets.data()), out.count, nullptr);
-    ctx.count()[Counter::Punted].add(taken);
-    free_and_count(ctx, out.packets.data() + taken, out.count - taken, DropReason::PuntRingFull);
-    out.count = 0;
+    port.punts = 0;
 }
 
 void flush_handoff(WorkerContext& ctx, WorkerIo& io, uint32_t worker) noexcept {
@@ -84,17 +90,21 @@ void queue_for(WorkerContext& ctx, PortIo& port, rte_mbuf* mbuf) noexcept {
     }
 }
 
-void queue_for_host(WorkerContext& ctx, PortIo& port, rte_mbuf* mbuf) noexcept {
-    port.punt.packets[port.punt.count++] = mbuf;
-    if (port.punt.count == port.punt.packets.size()) {
-        flush_punt(ctx, port);
+void queue_for_host(WorkerContext& ctx, PortIo& port, rte_mbuf* mbuf, PuntClass punt_class) noexcept {
+    OutBuffer& out = port.punt[static_cast<size_t>(punt_class)];
+    out.packets[out.count++] = mbuf;
+    ++port.punts;
+    if (out.count == out.packets.size()) {
+        flush_punts(ctx, port);
     }
 }
 
 void flush_all(WorkerContext& ctx, WorkerIo& io) noexcept {
     for (uint32_t p = 0; p < io.ports; ++p) {
         flush_tx(ctx, io.port[p]);
-        flush_punt(ctx, io.port[p]);
+        if (io.port[p].punts > 0) {
+            flush_punts(ctx, io.port[p]);
+        }
     }
     for (uint32_t w = 0; w < ctx.workers; ++w) {
         flush_handoff(ctx, io, w);
@@ -221,7 +231,8 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
                 send_in_fragments(ctx, io, burst, i);
                 break;
             case Verdict::Punt:
-                queue_for_host(ctx, io.port[burst.arrival[i].port.value], mbuf);
+                queue_for_host(ctx, io.port[burst.arrival[i].port.value], mbuf,
+                               packet::punt_class_of(ByteView(burst.data[i], burst.length[i]), burst.parsed[i]));
                 break;
             case Verdict::Handoff: {
                 HandoffNote note = burst.arrival[i].note;
@@ -284,7 +295,8 @@ void send_own_segments(WorkerContext& ctx, WorkerIo& io) noexcept {
             break;
         }
         std::memcpy(rte_pktmbuf_append(mbuf, segment.length), segment.frame.data(), segment.length);
-        segment.to_host ? queue_for_host(ctx, io.port[segment.egress.value], mbuf) : queue_for(ctx, io.port[segment.egress.value], mbuf);
+        segment.to_host ? queue_for_host(ctx, io.port[segment.egress.value], mbuf, PuntClass::Other)
+                        : queue_for(ctx, io.port[segment.egress.value], mbuf);
     }
     own.count = 0;
     flush_all(ctx, io);

@@ -29,12 +29,9 @@ Result<std::span<std::byte>> take_huge(const std::string& what, size_t bytes, un
     return std::span(memory, bytes);
 }
 
-unsigned power_of_two_above(uint32_t n) {
-    return rte_align32pow2(n + 1);
-}  // a ring of size n holds n - 1
-
+// Holds exactly `packets`: the buffer pools are sized by the same limits (drivers/mempool.cpp).
 Result<rte_ring*> make_ring(const std::string& name, uint32_t packets, unsigned flags) {
-    rte_ring* ring = rte_ring_create(name.c_str(), power_of_two_above(packets), static_cast<int>(rte_socket_id()), flags);
+    rte_ring* ring = rte_ring_create(name.c_str(), packets, static_cast<int>(rte_socket_id()), flags | RING_F_EXACT_SZ);
     if (ring == nullptr) {
         return fail(Errc::Exhausted, "ring " + name + " of " + std::to_string(packets) + " packets: " + rte_strerror(rte_errno));
     }
@@ -78,12 +75,18 @@ Status WorkerSet::Impl::take_rings() {
     }
     for (const PortPlan& port : options.ports) {
         const std::string suffix = std::to_string(port.id.value);
-        const auto to_host = keep("to_host_" + suffix, limits::kPuntRing, RING_F_SC_DEQ);
-        const auto from_host = keep("from_host_" + suffix, limits::kPuntRing, RING_F_SP_ENQ | RING_F_SC_DEQ);
-        if (!to_host || !from_host) {
-            return std::unexpected(to_host ? from_host.error() : to_host.error());
+        constexpr std::array<uint32_t, kPuntClasses> kRings{limits::kPuntLinkRing, limits::kPuntRoutingRing, limits::kPuntRing};
+        for (size_t punt_class = 0; punt_class < kPuntClasses; ++punt_class) {
+            const auto to_host = keep("to_host_" + suffix + "_" + std::to_string(punt_class), kRings[punt_class], RING_F_SC_DEQ);
+            if (!to_host) {
+                return std::unexpected(to_host.error());
+            }
+            to_host_[port.id.value][punt_class] = *to_host;
         }
-        to_host_[port.id.value] = *to_host;
+        const auto from_host = keep("from_host_" + suffix, limits::kPuntRing, RING_F_SP_ENQ | RING_F_SC_DEQ);
+        if (!from_host) {
+            return std::unexpected(from_host.error());
+        }
         from_host_[port.id.value] = *from_host;
         for (uint32_t q = 0; q < port.tx_queues && port.tx_queues < workers; ++q) {
             const auto through = keep("tx_through_" + suffix + "_" + std::to_string(q), limits::kHandoffRing, RING_F_SC_DEQ);
@@ -361,9 +364,9 @@ uint64_t WorkerSet::flow_orders_done() const {
     return std::ranges::min(impl_->workers_ | std::views::transform(done));
 }
 
-size_t WorkerSet::take_punted(NicPortId port, std::span<rte_mbuf*> out) {
-    return rte_ring_dequeue_burst(impl_->to_host_[port.value], reinterpret_cast<void**>(out.data()), static_cast<unsigned>(out.size()),
-                                  nullptr);
+size_t WorkerSet::take_punted(NicPortId port, PuntClass punt_class, std::span<rte_mbuf*> out) {
+    return rte_ring_dequeue_burst(impl_->to_host_[port.value][static_cast<size_t>(punt_class)], reinterpret_cast<void**>(out.data()),
+                                  static_cast<unsigned>(out.size()), nullptr);
 }
 
 size_t WorkerSet::send_from_host(NicPortId port, std::span<rte_mbuf*> frames) {

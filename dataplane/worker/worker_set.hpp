@@ -13,6 +13,7 @@
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/limits.hpp"
+#include "dataplane/base/punt_class.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/base/time.hpp"
 #include "dataplane/config/publish.hpp"
@@ -89,8 +90,8 @@ class WorkerSet {
     // snapshots need not hold those. Any control thread.
     [[nodiscard]] uint64_t flow_orders_done() const;
 
-    // Twin I/O thread: packets for Linux that arrived on `port`. The caller owns them. Returns how many were written to `out`.
-    size_t take_punted(NicPortId port, std::span<rte_mbuf*> out);
+    // Twin I/O thread: packets of one class for Linux that arrived on `port`. The caller owns them. Returns how many were written to `out`.
+    size_t take_punted(NicPortId port, PuntClass punt_class, std::span<rte_mbuf*> out);
     // Twin I/O thread: whole frames from Linux to leave through `port`. Returns how many were taken; the rest stays the caller's.
     size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames);
     // Twin I/O thread: counts a frame that the twin refused (DropReason::PuntFailed), one from Linux that did not fit the port

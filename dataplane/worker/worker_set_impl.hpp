@@ -76,7 +76,7 @@ struct WorkerSet::Impl {
     std::vector<rte_ring*> rings;  // all of them, for the end
     std::vector<rte_ring*> handoff;
     rte_mempool* own_buffers = nullptr;
-    std::array<rte_ring*, limits::kNicPortsMax> to_host_{};
+    std::array<std::array<rte_ring*, kPuntClasses>, limits::kNicPortsMax> to_host_{};
     std::array<rte_ring*, limits::kNicPortsMax> from_host_{};
     std::array<std::vector<rte_ring*>, limits::kNicPortsMax> tx_through_;
     std::unique_ptr<std::byte, RteFree> affinity_memory;

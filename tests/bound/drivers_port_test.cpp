@@ -6,12 +6,17 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "drivers/eal.hpp"
 #include "drivers/host_facts.hpp"
@@ -69,7 +74,10 @@ SharedEal& shared_eal() {
 class PortItself : public TwinIoPorts {
  public:
     explicit PortItself(const NicPort& port) : port_(port) {}
-    size_t take_punted(NicPortId, std::span<rte_mbuf*> out) override {
+    size_t take_punted(NicPortId, PuntClass punt_class, std::span<rte_mbuf*> out) override {
+        if (punt_class != PuntClass::Link) {
+            return 0;
+        }
         size_t count = 0;
         for (uint16_t queue = 0; queue < port_.facts().rx_queues && count < out.size(); ++queue) {
             count += rte_eth_rx_burst(port_.facts().dpdk_port, queue, out.data() + count, static_cast<uint16_t>(out.size() - count));
@@ -202,6 +210,88 @@ TEST_F(Ports, LinuxTalksThroughAnAfPacketPort) {
     EXPECT_GE(moved.punted, 33u);
     EXPECT_GE(moved.from_host, 33u);
     EXPECT_EQ(moved.punt_failed + moved.host_frame_invalid + moved.no_buffer + sides->dropped, 0u);
+}
+
+// Of packets for Linux there is no end, and a ring towards the workers takes nothing.
+class Flooded : public TwinIoPorts {
+ public:
+    explicit Flooded(rte_mempool* pool) : pool_(pool) {}
+    size_t take_punted(NicPortId, PuntClass punt_class, std::span<rte_mbuf*> out) override {
+        order += punt_class == PuntClass::Link ? "L" : punt_class == PuntClass::Routing ? "R" : "o";
+        const size_t wanted = punt_class == PuntClass::Link ? std::min(out.size(), link_frames) : out.size();
+        size_t count = 0;
+        for (; count < wanted; ++count) {
+            rte_mbuf* const frame = rte_pktmbuf_alloc(pool_);
+            if (frame == nullptr) {
+                break;
+            }
+            const std::vector<uint8_t> bytes = punt_class == PuntClass::Link ? arp_request(++asked) : junk;
+            std::ranges::copy(bytes, reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes.size()))));
+            out[count] = frame;
+        }
+        link_frames -= punt_class == PuntClass::Link ? count : 0;
+        taken[static_cast<size_t>(punt_class)] += count;
+        return count;
+    }
+    size_t send_from_host(NicPortId, std::span<rte_mbuf*> frames) override {
+        for (const rte_mbuf* frame : frames) {
+            const auto* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
+            answers += frame->data_len >= 42 && bytes[12] == 0x08 && bytes[13] == 0x06 && bytes[21] == 2 ? 1 : 0;
+        }
+        offered += frames.size();
+        return 0;
+    }
+    void count_host_drop(DropReason reason, uint64_t packets) override { dropped[reason] += packets; }
+
+    // From a host of its own each, as Linux answers one asker at a time.
+    static std::vector<uint8_t> arp_request(uint8_t host) {
+        return {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2,  0, 0, 0, 9, host, 0x08, 0x06, 0, 1,
+                0x08, 0,    6,    4,    0,    1,    2,  0, 0, 0, 9, host, 10,   5,    0, static_cast<uint8_t>(100 + host),
+                0,    0,    0,    0,    0,    0,    10, 5, 0, 1};
+    }
+
+    std::string order;
+    std::array<size_t, kPuntClasses> taken{};
+    size_t link_frames = 30;
+    uint8_t asked = 0;
+    size_t answers = 0, offered = 0;
+    std::map<DropReason, uint64_t> dropped;
+    std::vector<uint8_t> junk = std::vector<uint8_t>(60, 0);  // no protocol's: Linux throws it away
+
+ private:
+    rte_mempool* pool_;
+};
+
+// Each pass serves control frames first, and takes no more than a burst of the rest, so that nobody's flood is in their way.
+TEST_F(Ports, ControlFramesDoNotWaitForAFlood) {
+    const MempoolDemand demand{.workers = 1, .ports = 1, .frame_bytes_max = 1518};
+    pools.emplace();
+    ASSERT_TRUE(pools->add(0, demand));
+    auto opened =
+        TapTwin::open({.name = "up", .mac = {{2, 0, 0, 0, 0, 0x0a}}, .mtu = 1500, .addresses = {*InterfaceAddress::parse("10.5.0.1/24")}});
+    ASSERT_TRUE(opened) << opened.error().what;
+    twin = std::move(*opened);
+    Flooded flooded(pools->on(0));
+    auto io_opened = TwinIo::open({{kPort, twin.get(), 1500}}, flooded, pools->on(0));
+    ASSERT_TRUE(io_opened) << io_opened.error().what;
+    io = std::move(*io_opened);
+    io->poll_once(0);
+    EXPECT_EQ(flooded.taken[static_cast<size_t>(PuntClass::Link)], 30u) << "all in the first pass";
+    EXPECT_EQ(flooded.order, "LRo");
+    EXPECT_EQ(flooded.taken[static_cast<size_t>(PuntClass::Routing)], limits::kBurstMax);
+    EXPECT_EQ(flooded.taken[static_cast<size_t>(PuntClass::Other)], limits::kBurstMax);
+    // Linux has answered within write(); the answers are read as far as one pass goes.
+    for (int passes = 0; passes < 100 && flooded.answers < 30; ++passes) {
+        io->poll_once(0);
+    }
+    EXPECT_EQ(flooded.answers, 30u);
+    // What the workers' ring did not take has a name, and each frame that Linux sent is counted once.
+    const TwinCounters moved = io->counters(kPort);
+    EXPECT_EQ(moved.from_host, 0u);
+    EXPECT_EQ(moved.from_host_dropped, flooded.offered);
+    EXPECT_EQ(flooded.dropped[DropReason::FromHostRingFull], flooded.offered);
+    EXPECT_EQ(flooded.dropped[DropReason::PuntFailed], 0u);
+    io.reset();
 }
 
 TEST_F(Ports, ASecondPortOnTheSameInterfaceFailsByName) {

@@ -19,6 +19,7 @@
 #include "tests/support/fragment_cutter.hpp"
 #include "tests/support/frame_diff.hpp"
 #include "tests/support/packet_builder.hpp"
+#include "tests/support/patience.hpp"
 #include "tests/support/plain_toeplitz.hpp"
 #include "tests/support/prng.hpp"
 #include "tests/support/reply_hashes.hpp"
@@ -32,7 +33,7 @@ namespace {
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 
 rte_mempool* pool() {
-    // Every ring of four workers full at once: 8 x 2,048 on the wires, 4 x 2,048 handed on, 2,048 punted, and what is in hands.
+    // Every ring of four workers full at once: 8 x 2,048 on the wires, 4 x 2,048 handed on, 1,792 punted, and what is in hands.
     static rte_mempool* made = rte_pktmbuf_pool_create("worker_test", 32'767, 0, 0, 2048, static_cast<int>(rte_socket_id()));
     return made;
 }
@@ -111,28 +112,31 @@ class Workers : public testing::TestWithParam<uint32_t> {
         }
         return total;
     }
-    // Of every worker; false where one of them does not get there within two seconds.
+    // Of every worker; false where one of them does not get there.
     [[nodiscard]] bool all_have_slept(uint64_t times) const {
-        for (int tries = 0; tries < 20'000; ++tries) {
+        return comes_true([&] {
             uint32_t done = 0;
             for (uint8_t w = 0; w < GetParam(); ++w) {
                 done += workers_->inspect().counter({w}, stats::Counter::Sleeps) >= times ? 1 : 0;
             }
-            if (done == GetParam()) {
-                return true;
-            }
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
-        }
-        return false;
+            return done == GetParam();
+        });
     }
 
-    // Null where nothing comes for two seconds.
+    // Null where nothing comes.
     rte_mbuf* take_punted(NicPortId port) {
         rte_mbuf* punted = nullptr;
-        for (int tries = 0; tries < 20'000 && workers_->take_punted(port, {&punted, 1}) == 0; ++tries) {
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        for (const Patience patience; take_punted(port, {&punted, 1}) == 0 && patience.wait();) {
         }
         return punted;
+    }
+    // Of any class.
+    size_t take_punted(NicPortId port, std::span<rte_mbuf*> out) {
+        size_t taken = 0;
+        for (const PuntClass punt_class : {PuntClass::Link, PuntClass::Routing, PuntClass::Other}) {
+            taken += workers_->take_punted(port, punt_class, out.subspan(taken));
+        }
+        return taken;
     }
 
     // The queue that the NIC of hash_ chooses.
@@ -234,8 +238,7 @@ TEST_P(Workers, FramesInPiecesAreJoinedOrDroppedByName_NAT001) {
         const size_t third = large.size() / 3;
         up_->put(in_pieces(large, {third, third, large.size() - 2 * third}), any_queue());
     }
-    for (int tries = 0; tries < 20'000 && too_long() < kLarge; ++tries) {
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    for (const Patience patience; too_long() < kLarge && patience.wait();) {
     }
     EXPECT_EQ(too_long(), kLarge);
     EXPECT_EQ(rte_mempool_avail_count(pool()), free_buffers);
@@ -379,6 +382,75 @@ TEST_P(Workers, PuntAndCarryWhatLinuxSends) {
     EXPECT_EQ(cluster_->take_frame(), arp);
 }
 
+// Nobody takes what is for Linux, as when the twin I/O thread is late.
+TEST_P(Workers, KeepControlFramesApartFromAFloodForTheHost) {
+    start(GetParam());
+    constexpr uint32_t kExcess = 300;
+    constexpr uint32_t kControl = 30;
+    const uint32_t junk = limits::kPuntRing + kExcess;
+    const std::vector<uint8_t> datagram =
+        eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("10.80.1.2", kUpAddress.to_string()).udp(5000, 9).build();
+    const std::vector<uint8_t> arp = eth().to_mac("ff:ff:ff:ff:ff:ff").ether_type(0x0806).payload(std::vector<uint8_t>(46, 7)).build();
+    const std::vector<uint8_t> bgp = eth()
+                                         .from_mac(kClientMac.to_string())
+                                         .to_mac(kUpMac.to_string())
+                                         .ipv4("10.80.1.2", kUpAddress.to_string())
+                                         .tcp(40'000, 179, "A")
+                                         .build();
+    for (uint32_t i = 0; i < junk; ++i) {
+        up_->put(datagram, static_cast<uint16_t>(i % GetParam()));
+    }
+    for (uint32_t i = 0; i < kControl; ++i) {
+        up_->put(arp, static_cast<uint16_t>(i % GetParam()));
+        up_->put(bgp, static_cast<uint16_t>(i % GetParam()));
+    }
+    for (const Patience patience; sum(stats::Counter::RxPackets) < junk + 2 * kControl && patience.wait();) {
+    }
+    const auto drops = [&](DropReason reason) {
+        uint64_t total = 0;
+        for (uint8_t w = 0; w < GetParam(); ++w) {
+            total += workers_->inspect().drops({w}, reason);
+        }
+        return total;
+    };
+    for (const Patience patience; sum(stats::Counter::Punted) + drops(DropReason::PuntRingFull) < junk + 2 * kControl && patience.wait();) {
+    }
+    EXPECT_EQ(drops(DropReason::PuntRingFull), kExcess) << "a ring holds exactly what limits.hpp says";
+    EXPECT_EQ(drops(DropReason::PuntControlFull), 0u);
+    std::vector<rte_mbuf*> room(2 * limits::kPuntRing);
+    const auto take_all = [&](PuntClass punt_class) {
+        const size_t taken = workers_->take_punted(kUp, punt_class, room);
+        for (size_t i = 0; i < taken; ++i) {
+            rte_pktmbuf_free(room[i]);
+        }
+        return taken;
+    };
+    EXPECT_EQ(take_all(PuntClass::Link), kControl);
+    EXPECT_EQ(take_all(PuntClass::Routing), kControl);
+    EXPECT_EQ(take_all(PuntClass::Other), limits::kPuntRing);
+
+    // A flood of control packets ends under a name of its own.
+    for (uint32_t i = 0; i < limits::kPuntLinkRing + 1; ++i) {
+        up_->put(arp, static_cast<uint16_t>(i % GetParam()));
+    }
+    for (const Patience patience; drops(DropReason::PuntControlFull) == 0 && patience.wait();) {
+    }
+    EXPECT_EQ(drops(DropReason::PuntControlFull), 1u);
+    EXPECT_EQ(take_all(PuntClass::Link), limits::kPuntLinkRing);
+}
+
+// What Linux sent and no worker got is part of from_host, so that from_host, transmitted and dropped frames add up.
+TEST_P(Workers, CountWhatLinuxSentAndNoWorkerTook) {
+    start(GetParam());
+    workers_->count_host_drop(DropReason::FromHostRingFull, 5);
+    workers_->count_host_drop(DropReason::HostFrameInvalid, 2);
+    workers_->count_host_drop(DropReason::PuntFailed, 3);
+    EXPECT_EQ(sum(stats::Counter::FromHost), 7u);
+    EXPECT_EQ(workers_->inspect().drops({0}, DropReason::FromHostRingFull), 5u);
+    EXPECT_EQ(workers_->inspect().drops({0}, DropReason::HostFrameInvalid), 2u);
+    EXPECT_EQ(workers_->inspect().drops({0}, DropReason::PuntFailed), 3u);
+}
+
 TEST_P(Workers, DeliverToTheHostAndTranslateItsAnswers_EP007) {
     web_.backends = {kClusterAddress.bytes()[15]};
     start(GetParam());
@@ -415,9 +487,8 @@ TEST_P(Workers, HoldPacketsUntilLinuxKnowsTheNextHop) {
     workers_->publish(snapshot_of(gateway_, {one}));
     up_->put(from_client(1000).build(), 0);
     std::optional<worker::NeighbourRequest> request;
-    for (int tries = 0; tries < 20'000 && !request; ++tries) {
+    for (const Patience patience; !request && patience.wait();) {
         request = workers_->take_neighbour_request();
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     ASSERT_TRUE(request.has_value());
     EXPECT_EQ(request->address, backend_address(200));
@@ -580,7 +651,7 @@ TEST_P(Workers, BooksCloseFromCountersAlone) {
             }
         }
         for (const NicPortId port : {kUp, kCluster}) {
-            for (size_t taken; (taken = workers_->take_punted(port, punted)) > 0;) {
+            for (size_t taken; (taken = take_punted(port, punted)) > 0;) {
                 at_linux += taken;
                 // Linux sends some of it back.
                 const auto given = static_cast<size_t>(workers_->send_from_host(port, {punted.data(), taken / 2}));
@@ -674,9 +745,8 @@ TEST_P(Workers, CutWhatExceedsTheMtuOfItsPort_ICMP004) {
     workers_->publish(std::make_unique<config::Snapshot>(gateway_.snapshot()));
     up_->put(from_client(1001).payload(payload).build(), static_cast<uint16_t>(GetParam() - 1));
     std::optional<worker::NeighbourRequest> request;
-    for (int tries = 0; tries < 20'000 && !request; ++tries) {
+    for (const Patience patience; !request && patience.wait();) {
         request = workers_->take_neighbour_request();
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     ASSERT_TRUE(request.has_value());
     gateway_.set_unresolved({});
@@ -839,7 +909,7 @@ TEST_P(Workers, AllocateNothingOverAMillionPackets) {
                 rte_pktmbuf_free(mbuf);
             }
         }
-        const size_t taken = workers_->take_punted(kUp, punted);
+        const size_t taken = take_punted(kUp, punted);
         for (size_t i = 0; i < taken; ++i) {
             rte_pktmbuf_free(punted[i]);
         }
@@ -852,8 +922,7 @@ TEST_P(Workers, AllocateNothingOverAMillionPackets) {
         }
         return packets;
     };
-    for (int tries = 0; tries < 20'000 && received() < kPackets; ++tries) {
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    for (const Patience patience; received() < kPackets && patience.wait();) {
     }
     EXPECT_EQ(stop_counting_worker_allocations(), 0u);
     EXPECT_EQ(received(), kPackets);
@@ -1065,8 +1134,7 @@ TEST_P(Workers, SleepNeverWherePollingIsAskedFor) {
     up_->put(from_client(1000).build(), 0);
     ASSERT_FALSE(cluster_->take_frame().empty());
     const uint64_t polls = sum(stats::Counter::Polls);
-    for (int tries = 0; tries < 20'000 && sum(stats::Counter::Polls) < polls + 10'000; ++tries) {
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    for (const Patience patience; sum(stats::Counter::Polls) < polls + 10'000 && patience.wait();) {
     }
     EXPECT_GE(sum(stats::Counter::Polls), polls + 10'000);
     EXPECT_EQ(sum(stats::Counter::Sleeps), 0u);
@@ -1173,8 +1241,7 @@ class WorkersLoseAPort : public Workers {
         });
         const auto wait_for_more = [&](uint32_t packets) {
             const uint32_t goal = put.load() + packets;
-            for (int tries = 0; tries < 20'000 && put.load() < goal; ++tries) {
-                std::this_thread::sleep_for(std::chrono::microseconds(100));
+            for (const Patience patience; put.load() < goal && patience.wait();) {
             }
         };
         wait_for_more(500);
@@ -1187,8 +1254,7 @@ class WorkersLoseAPort : public Workers {
         EXPECT_EQ(rte_eth_dev_stop(gone), 0);
         rte_eth_stats at_the_end{};
         EXPECT_EQ(rte_eth_stats_get(gone, &at_the_end), 0);
-        for (int tries = 0; tries < 20'000 && dropped(DropReason::PortRemoved) < 50; ++tries) {
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        for (const Patience patience; dropped(DropReason::PortRemoved) < 50 && patience.wait();) {
         }
         rte_eth_stats later{};
         EXPECT_EQ(rte_eth_stats_get(gone, &later), 0);

@@ -656,6 +656,7 @@ bool may_be_dropped_for(const Case& the, DropReason reason) {
         case DropReason::HandoffRingFull:
         case DropReason::HandoffLoop:
         case DropReason::PuntRingFull:
+        case DropReason::PuntControlFull:
         case DropReason::PuntFailed:
         case DropReason::HostFrameInvalid:
         case DropReason::FromHostRingFull:
