@@ -40,11 +40,14 @@ Result<MempoolShape> mempool_shape(const MempoolDemand& demand) {
                                                std::to_string(demand.object_bytes_max) +
                                                " that one of the ports can take (net_af_xdp: one page, and so an mtu of 3050 at most)");
     }
-    const uint32_t per_worker =
-        kCacheHeldMax + 2 * limits::kBurstMax + limits::kHandoffRing + limits::kPendingMax + limits::kFragmentsWaitingMax;
-    const uint32_t per_port = 2 * limits::kPuntRing;  // towards Linux and back
-    const uint32_t wanted =
-        demand.rx_descriptors + demand.tx_descriptors + demand.driver_held + demand.workers * per_worker + demand.ports * per_port;
+    const uint32_t per_worker = kCacheHeldMax + 2 * limits::kBurstMax + (demand.workers > 1 ? limits::kHandoffRing : 0) +
+                                limits::kPendingMax + limits::kFragmentsWaitingMax;
+    // Towards Linux, by PuntClass, and back.
+    const uint32_t per_port = limits::kPuntLinkRing + limits::kPuntRoutingRing + limits::kPuntRing + limits::kPuntRing;
+    // The twin I/O thread has a cache as well, and a burst of each direction in its hands.
+    const uint32_t twin_io = kCacheHeldMax + 2 * limits::kBurstMax;
+    const uint32_t wanted = demand.rx_descriptors + demand.tx_descriptors + demand.driver_held + demand.workers * per_worker +
+                            demand.ports * per_port + demand.tx_through * limits::kHandoffRing + twin_io;
     // The pool's ring holds 2^n - 1; anything less wastes the rest of it.
     return MempoolShape{std::bit_ceil(wanted + 1) - 1, kCacheMbufs, static_cast<uint16_t>(data_room)};
 }

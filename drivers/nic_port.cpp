@@ -201,6 +201,7 @@ void NicPort::add_demand(MempoolDemand& demand) const {
     demand.tx_descriptors += rings * facts_.tx_queues * facts_.tx_descriptors;
     demand.driver_held += std::max(facts_.rx_queues, facts_.tx_queues) * profile_->mbufs_per_queue;
     demand.ports += 1;
+    demand.tx_through += facts_.tx_queues < options_.tx_queues ? facts_.tx_queues : 0U;
     demand.frame_bytes_max = std::max(demand.frame_bytes_max, buffer_bytes_);
     if (profile_->mbuf_object_max != 0) {
         demand.object_bytes_max =

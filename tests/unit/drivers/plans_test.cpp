@@ -225,15 +225,21 @@ TEST(PortSettings, TheLastAnswerToANameCounts) {
 }
 
 TEST(MempoolShape, HoldsEveryPlaceAPacketCanBe) {
-    const MempoolDemand demand{.rx_descriptors = 4096, .tx_descriptors = 4096, .workers = 2, .ports = 2, .frame_bytes_max = 2016};
+    MempoolDemand demand{.rx_descriptors = 4096, .tx_descriptors = 4096, .workers = 2, .ports = 2, .frame_bytes_max = 2016};
     const auto shape = mempool_shape(demand);
     ASSERT_TRUE(shape);
-    // Both workers' caches full, everything handed off, held and punted, all descriptors taken.
-    const uint32_t worst =
-        8192 + 2 * (384 + limits::kHandoffRing + limits::kPendingMax + limits::kFragmentsWaitingMax) + 2 * 2 * limits::kPuntRing;
+    // Both workers' caches and the twin I/O thread's full, everything handed off, held and punted in each class, all descriptors taken.
+    const uint32_t worst = 8192 + 3 * 384 + 2 * (limits::kHandoffRing + limits::kPendingMax + limits::kFragmentsWaitingMax) +
+                           2 * (2 * limits::kPuntRing + limits::kPuntRoutingRing + limits::kPuntLinkRing);
     EXPECT_GE(shape->count, worst);
     EXPECT_LT(shape->count, 2 * worst);
     EXPECT_EQ(shape->data_room, 2048 + 128);
+    // Both ports have one transmit queue: the ring in front of each of them is full as well. Many rings, as the count goes in powers of
+    // two.
+    for (const uint32_t rings : {2U, 16U, 64U}) {
+        demand.tx_through = rings;
+        EXPECT_GE(mempool_shape(demand)->count, worst + rings * limits::kHandoffRing) << rings;
+    }
 }
 
 TEST(MempoolShape, RoomFollowsTheLargestFrame) {
