@@ -3,6 +3,7 @@
 #include <linux/if_addr.h>
 #include <linux/neighbour.h>
 #include <linux/netlink.h>
+#include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netlink/attr.h>
@@ -102,22 +103,100 @@ struct Hop {
     std::optional<IpAddr> gateway;
 };
 
-std::optional<Hop> first_hop_on_a_twin(int family, const nlattr* multipath, const TwinsByIndex& twins) {
+// Calls `take` for each hop of a multipath route until it returns true.
+template <typename Take>
+void for_each_hop(const nlattr* multipath, Take&& take) {
     const auto* hop = static_cast<const rtnexthop*>(nla_data(multipath));
     int left = nla_len(multipath);
     while (left >= static_cast<int>(sizeof(rtnexthop)) && hop->rtnh_len >= sizeof(rtnexthop) && hop->rtnh_len <= left) {
-        const auto twin = twins.find(hop->rtnh_ifindex);
-        if (twin != twins.end() && (hop->rtnh_flags & RTNH_F_DEAD) == 0) {
-            std::array<nlattr*, RTA_MAX + 1> attributes{};
-            auto* const first = reinterpret_cast<nlattr*>(RTNH_DATA(const_cast<rtnexthop*>(hop)));
-            if (nla_parse(attributes.data(), RTA_MAX, first, hop->rtnh_len - static_cast<int>(RTNH_LENGTH(0)), nullptr) == 0) {
-                return Hop{twin->second, read_gateway(family, attributes[RTA_GATEWAY], attributes[RTA_VIA])};
-            }
+        if (take(*hop)) {
+            return;
         }
         left -= static_cast<int>(RTNH_ALIGN(hop->rtnh_len));
         hop = RTNH_NEXT(hop);
     }
-    return std::nullopt;
+}
+
+std::optional<Hop> first_hop_on_a_twin(int family, const nlattr* multipath, const TwinsByIndex& twins) {
+    std::optional<Hop> found;
+    for_each_hop(multipath, [&](const rtnexthop& hop) {
+        const auto twin = twins.find(hop.rtnh_ifindex);
+        if (twin == twins.end() || (hop.rtnh_flags & RTNH_F_DEAD) != 0) {
+            return false;
+        }
+        std::array<nlattr*, RTA_MAX + 1> attributes{};
+        auto* const first = reinterpret_cast<nlattr*>(RTNH_DATA(const_cast<rtnexthop*>(&hop)));
+        if (nla_parse(attributes.data(), RTA_MAX, first, hop.rtnh_len - static_cast<int>(RTNH_LENGTH(0)), nullptr) == 0) {
+            found = Hop{twin->second, read_gateway(family, attributes[RTA_GATEWAY], attributes[RTA_VIA])};
+        }
+        return found.has_value();
+    });
+    return found;
+}
+
+std::optional<Prefix> destination_of(const rtmsg& facts, const nlattr* destination) {
+    const IpAddr any = facts.rtm_family == AF_INET ? IpAddr::v4(0, 0, 0, 0) : IpAddr();
+    auto prefix = Prefix::make(read_address(facts.rtm_family, destination).value_or(any), facts.rtm_dst_len);
+    return prefix ? std::optional(*prefix) : std::nullopt;
+}
+
+std::vector<int> interfaces_of(const nlattr* device, const nlattr* multipath) {
+    std::vector<int> interfaces;
+    if (multipath != nullptr) {
+        for_each_hop(multipath, [&](const rtnexthop& hop) {
+            interfaces.push_back(hop.rtnh_ifindex);
+            return false;
+        });
+    } else if (const auto index = read_u32(device)) {
+        interfaces.push_back(static_cast<int>(*index));
+    }
+    return interfaces;
+}
+
+class Hasher {
+ public:
+    void add(const void* bytes, size_t length) {
+        const auto* at = static_cast<const uint8_t*>(bytes);
+        for (size_t i = 0; i < length; ++i) {
+            state_ = (state_ ^ at[i]) * 0x100'0000'01b3;  // FNV-1a
+        }
+    }
+    template <typename Number>
+    void add(Number number) {
+        add(&number, sizeof(number));
+    }
+    [[nodiscard]] uint64_t value() const { return state_; }
+
+ private:
+    uint64_t state_ = 0xcbf2'9ce4'8422'2325;
+};
+
+// Dumps, additions and removals describe a route by the same attributes in the same order. What changes while it stays the same route is
+// left out: flags, which tell of hops that are down, and how long an entry lives.
+uint64_t identity_of(const nlmsghdr* message, const rtmsg& facts) {
+    Hasher hasher;
+    hasher.add(std::array{facts.rtm_family, facts.rtm_src_len, facts.rtm_protocol, facts.rtm_scope, facts.rtm_type});
+    auto* const writable = const_cast<nlmsghdr*>(message);
+    int left = nlmsg_attrlen(writable, sizeof(rtmsg));
+    for (nlattr* attribute = nlmsg_attrdata(writable, sizeof(rtmsg)); nla_ok(attribute, left) != 0;
+         attribute = nla_next(attribute, &left)) {
+        const int type = nla_type(attribute);
+        if (type == RTA_CACHEINFO || type == RTA_EXPIRES) {
+            continue;
+        }
+        hasher.add(type);
+        if (type != RTA_MULTIPATH) {
+            hasher.add(nla_data(attribute), static_cast<size_t>(nla_len(attribute)));
+            continue;
+        }
+        for_each_hop(attribute, [&](const rtnexthop& hop) {
+            hasher.add(hop.rtnh_ifindex);
+            hasher.add(hop.rtnh_hops);
+            hasher.add(&hop + 1, hop.rtnh_len - sizeof(hop));
+            return false;
+        });
+    }
+    return hasher.value();
 }
 
 }  // namespace
@@ -135,8 +214,7 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
         read_u32(read[RTA_TABLE]).value_or(facts.rtm_table) != RT_TABLE_MAIN) {
         return std::nullopt;
     }
-    const IpAddr any = facts.rtm_family == AF_INET ? IpAddr::v4(0, 0, 0, 0) : IpAddr();
-    const auto destination = Prefix::make(read_address(facts.rtm_family, read[RTA_DST]).value_or(any), facts.rtm_dst_len);
+    const auto destination = destination_of(facts, read[RTA_DST]);
     if (!destination) {
         return std::nullopt;
     }
@@ -157,6 +235,35 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
     }
     // A dead route leads nowhere and hides nothing.
     return (facts.rtm_flags & RTNH_F_DEAD) != 0 ? std::nullopt : std::optional(route::Route{*destination, {}, {}, metric});
+}
+
+std::optional<RouteFact> route_fact_in(const nlmsghdr* message, const TwinsByIndex& twins) {
+    Message<rtmsg, RTA_MAX> read;
+    if ((message->nlmsg_type != RTM_NEWROUTE && message->nlmsg_type != RTM_DELROUTE) || !read.read(message)) {
+        return std::nullopt;
+    }
+    const rtmsg& facts = *read.facts;
+    if ((facts.rtm_family != AF_INET && facts.rtm_family != AF_INET6) || (facts.rtm_flags & RTM_F_CLONED) != 0 ||
+        read_u32(read[RTA_TABLE]).value_or(facts.rtm_table) != RT_TABLE_MAIN) {
+        return std::nullopt;
+    }
+    const auto destination = destination_of(facts, read[RTA_DST]);
+    if (!destination) {
+        return std::nullopt;
+    }
+    RouteFact fact{.key = {*destination, read_u32(read[RTA_PRIORITY]).value_or(0), facts.rtm_tos},
+                   .identity = identity_of(message, facts),
+                   .route = route_in(message, twins),
+                   .interfaces = interfaces_of(read[RTA_OIF], read[RTA_MULTIPATH]),
+                   .source = facts.rtm_family == AF_INET ? read_address(AF_INET, read[RTA_PREFSRC]) : std::nullopt,
+                   .next_hop_object = read_u32(read[RTA_NH_ID]).value_or(0)};
+    if (message->nlmsg_type == RTM_DELROUTE) {
+        fact.change = RouteFact::Change::Removed;
+    } else if ((message->nlmsg_flags & NLM_F_REPLACE) != 0) {
+        fact.change = RouteFact::Change::Replaced;
+    }
+    fact.joins_others = facts.rtm_family == AF_INET6 && (read[RTA_MULTIPATH] != nullptr || read[RTA_GATEWAY] != nullptr);
+    return fact;
 }
 
 std::optional<AddressFact> address_in(const nlmsghdr* message, const TwinsByIndex& twins) {
@@ -218,21 +325,37 @@ std::optional<LinkFact> link_in(const nlmsghdr* message, const TwinsByIndex& twi
     return fact;
 }
 
-bool touches_routes(const nlmsghdr* message, const TwinsByIndex& twins) {
-    switch (message->nlmsg_type) {
-        case RTM_NEWADDR:
-        case RTM_DELADDR: {
-            Message<ifaddrmsg, IFA_MAX> read;
-            return read.read(message) && twins.contains(static_cast<int>(read.facts->ifa_index));
-        }
-        case RTM_NEWROUTE:
-        case RTM_DELROUTE: {
-            Message<rtmsg, RTA_MAX> read;
-            return read.read(message) && read_u32(read[RTA_TABLE]).value_or(read.facts->rtm_table) == RT_TABLE_MAIN;
-        }
-        default:
-            return false;
+bool touches_addresses(const nlmsghdr* message, const TwinsByIndex& twins) {
+    Message<ifaddrmsg, IFA_MAX> read;
+    return (message->nlmsg_type == RTM_NEWADDR || message->nlmsg_type == RTM_DELADDR) && read.read(message) &&
+           twins.contains(static_cast<int>(read.facts->ifa_index));
+}
+
+std::optional<int> downed_interface_in(const nlmsghdr* message) {
+    Message<ifinfomsg, IFLA_MAX> read;
+    if ((message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK) || !read.read(message) ||
+        read.facts->ifi_family != AF_UNSPEC) {
+        return std::nullopt;
     }
+    const bool is_up = message->nlmsg_type == RTM_NEWLINK && (read.facts->ifi_flags & IFF_UP) != 0;
+    return is_up ? std::nullopt : std::optional(read.facts->ifi_index);
+}
+
+std::optional<IpAddr> removed_address_in(const nlmsghdr* message) {
+    Message<ifaddrmsg, IFA_MAX> read;
+    if (message->nlmsg_type != RTM_DELADDR || !read.read(message) || read.facts->ifa_family != AF_INET) {
+        return std::nullopt;
+    }
+    return read_address(AF_INET, read[IFA_LOCAL] != nullptr ? read[IFA_LOCAL] : read[IFA_ADDRESS]);
+}
+
+std::optional<NextHopObjectFact> next_hop_object_in(const nlmsghdr* message) {
+    Message<nhmsg, NHA_MAX> read;
+    if ((message->nlmsg_type != RTM_NEWNEXTHOP && message->nlmsg_type != RTM_DELNEXTHOP) || !read.read(message)) {
+        return std::nullopt;
+    }
+    return NextHopObjectFact{.id = read_u32(read[NHA_ID]).value_or(0),
+                             .is_replaced = message->nlmsg_type == RTM_NEWNEXTHOP && (message->nlmsg_flags & NLM_F_REPLACE) != 0};
 }
 
 }  // namespace penstock::drivers

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "dataplane/base/limits.hpp"
+#include "drivers/kernel_routes.hpp"
 #include "drivers/netlink_messages.hpp"
 
 namespace penstock::drivers {
@@ -32,6 +33,9 @@ using std::chrono::seconds;
 // waits four times its own length, so that this never is more than a fifth of the thread.
 constexpr milliseconds kRoundGap{10};
 constexpr int kRoundGapFactor = 4;
+// Each round has the control thread build the workers' table anew: 0.25 us a route. So 100,000 routes that flap cost a quarter of that
+// thread.
+constexpr std::chrono::microseconds kRoundGapPerRoute{1};
 
 // The kernel asks three times in three seconds by itself; asking it again sooner changes nothing, and after a failure it would only
 // multiply ARP on the wire.
@@ -45,8 +49,8 @@ constexpr size_t kMessageBuffer = 32'768;
 // Messages heard in one poll(): a storm must not keep the twins' frames waiting.
 constexpr int kDatagramsPerPoll = 1'024;
 
-// A dump that a change ran through is repeated; a table that changes all the time is read as it comes in the end, because each change has
-// announced itself to the other socket and leads to the next round.
+// A dump that a change ran through is repeated. A table that changes all the time is read as it comes in the end, and again in the next
+// round: an interrupted dump may lack routes that did not change.
 constexpr int kDumpAttempts = 3;
 
 struct NeighbourKey {
@@ -74,7 +78,15 @@ struct NetlinkMirror::Impl {
 
     MirroredState state;
     MirrorChange pending;
-    bool routes_dirty = false;  // routes or addresses
+    KernelRoutes routes;
+    bool knows_routes = false;     // all messages about them have been heard
+    bool routes_changed = false;   // since state.routes was made from them
+    bool routes_dirty = false;     // they are to be read anew
+    bool addresses_dirty = false;  // and so are the addresses
+    // Messages may still be waiting that are older than the last reading of the routes.
+    bool overlaps = false;
+    uint64_t route_readings = 0;
+    bool lost = false;  // messages were
     Clock::time_point round_allowed{};
     std::unordered_map<NeighbourKey, Clock::time_point, NeighbourKeyHash> asked;
 
@@ -88,16 +100,23 @@ struct NetlinkMirror::Impl {
     Status read_everything();
     // Sends a dump request and hands every message of the answer to `take`.
     template <typename Header, typename Take>
-    Status dump(int type, const Header& header, Take take);
-    Status read_routes_and_addresses(bool& changed);
+    Status dump(int type, const Header& header, Take take, bool* interrupted = nullptr);
+    Status read_routes();
+    Status read_addresses();
     Status read_neighbours();
     Status read_links();
 
     void take_message(const nlmsghdr* message);
     void take_link(const LinkFact& fact);
+    void take_route(RouteFact fact);
+    // Whether the kernel may have changed routes without a message about them.
+    [[nodiscard]] bool takes_routes_along(const nlmsghdr* message) const;
     void take_neighbour(const NeighbourFact& fact);
     void forget_neighbour(const NeighbourKey& key);
     bool hear();
+    void hear_out() { lost = !hear() || lost; }
+    [[nodiscard]] bool has_changes() const noexcept;
+    Status catch_up();
     void ask_kernel(NicPortId port, const IpAddr& address);
     void tell(NoticeLevel level, const std::string& text) const {
         if (sink) {
@@ -127,11 +146,12 @@ Status NetlinkMirror::Impl::connect() {
         result < 0) {
         return fail(Errc::Unavailable, std::string("netlink groups: ") + nl_geterror(result));
     }
+    nl_socket_add_memberships(hearing, RTNLGRP_NEXTHOP, 0);  // a kernel that refuses it has no next hop objects
     return {};
 }
 
 template <typename Header, typename Take>
-Status NetlinkMirror::Impl::dump(int type, const Header& header, Take take) {
+Status NetlinkMirror::Impl::dump(int type, const Header& header, Take take, bool* interrupted) {
     int result = 0;
     for (int attempt = 0; attempt < kDumpAttempts; ++attempt) {
         auto copy = header;
@@ -153,6 +173,9 @@ Status NetlinkMirror::Impl::dump(int type, const Header& header, Take take) {
             break;
         }
     }
+    if (interrupted != nullptr) {
+        *interrupted = result == -NLE_DUMP_INTR;
+    }
     // A family's main table is made with its first route; until then there is nothing to filter by.
     if (result < 0 && result != -NLE_DUMP_INTR && result != -NLE_OBJ_NOTFOUND) {
         return fail(Errc::Unavailable, std::string("netlink dump: ") + nl_geterror(result));
@@ -160,45 +183,60 @@ Status NetlinkMirror::Impl::dump(int type, const Header& header, Take take) {
     return {};
 }
 
-Status NetlinkMirror::Impl::read_routes_and_addresses(bool& changed) {
-    std::vector<route::Route> routes;
+Status NetlinkMirror::Impl::read_routes() {
+    KernelRoutes fresh(knows_routes ? &routes : nullptr);
+    bool is_whole = true;
+    ++route_readings;
+    for (const int family : {AF_INET, AF_INET6}) {
+        rtmsg header{};
+        header.rtm_family = static_cast<unsigned char>(family);
+        header.rtm_table = RT_TABLE_MAIN;
+        bool interrupted = false;
+        const auto take = [&](const nlmsghdr* message) {
+            if (auto fact = route_fact_in(message, twins_by_index)) {
+                fact->change = RouteFact::Change::Added;
+                fresh.dumped(std::move(*fact));
+            }
+        };
+        if (auto done = dump(RTM_GETROUTE, header, take, &interrupted); !done) {
+            return done;
+        }
+        is_whole = is_whole && !interrupted;
+    }
+    routes = std::move(fresh);
+    knows_routes = true;
+    routes_changed = true;
+    overlaps = true;
+    // What a change ran through may lack routes that did not change at all.
+    routes_dirty = !is_whole;
+    return {};
+}
+
+Status NetlinkMirror::Impl::read_addresses() {
     std::vector<route::LocalAddress> addresses;
     std::vector<route::LocalAddress> vips;
     for (const int family : {AF_INET, AF_INET6}) {
-        rtmsg route_header{};
-        route_header.rtm_family = static_cast<unsigned char>(family);
-        route_header.rtm_table = RT_TABLE_MAIN;
-        auto done = dump(RTM_GETROUTE, route_header, [&](const nlmsghdr* message) {
-            if (auto route = route_in(message, twins_by_index)) {
-                routes.push_back(*route);
+        ifaddrmsg header{};
+        header.ifa_family = static_cast<unsigned char>(family);
+        const auto take = [&](const nlmsghdr* message) {
+            if (const auto fact = address_in(message, twins_by_index)) {
+                (fact->is_vip ? vips : addresses).push_back(fact->address);
             }
-        });
-        ifaddrmsg address_header{};
-        address_header.ifa_family = static_cast<unsigned char>(family);
-        if (done) {
-            done = dump(RTM_GETADDR, address_header, [&](const nlmsghdr* message) {
-                if (const auto fact = address_in(message, twins_by_index)) {
-                    (fact->is_vip ? vips : addresses).push_back(fact->address);
-                }
-            });
-        }
-        if (!done) {
+        };
+        if (auto done = dump(RTM_GETADDR, header, take); !done) {
             return done;
         }
     }
-    // An interrupted dump may say a thing twice.
-    const auto by_route = [](const route::Route& r) { return std::tuple(r.destination, r.metric, r.egress, r.gateway); };
-    std::ranges::sort(routes, {}, by_route);
-    routes.erase(std::ranges::unique(routes).begin(), routes.end());
+    // An interrupted dump may name one twice.
     const auto by_address = [](const route::LocalAddress& a) { return std::tuple(a.port, a.address, a.prefix_length); };
     for (auto* list : {&addresses, &vips}) {
         std::ranges::sort(*list, {}, by_address);
         list->erase(std::ranges::unique(*list).begin(), list->end());
     }
-    changed = routes != state.routes || addresses != state.addresses || vips != state.vips;
-    state.routes = std::move(routes);
+    pending.forwarding = pending.forwarding || addresses != state.addresses || vips != state.vips;
     state.addresses = std::move(addresses);
     state.vips = std::move(vips);
+    addresses_dirty = false;
     return {};
 }
 
@@ -235,13 +273,15 @@ Status NetlinkMirror::Impl::read_links() {
 }
 
 Status NetlinkMirror::Impl::read_everything() {
-    bool changed = false;
     auto done = read_links();
     if (done) {
         done = read_neighbours();
     }
     if (done) {
-        done = read_routes_and_addresses(changed);
+        done = read_addresses();
+    }
+    if (done) {
+        done = read_routes();
     }
     pending.forwarding = true;
     return done;
@@ -308,13 +348,43 @@ void NetlinkMirror::Impl::take_neighbour(const NeighbourFact& fact) {
     known->second = now;
 }
 
+void NetlinkMirror::Impl::take_route(RouteFact fact) {
+    switch (routes.apply(std::move(fact), overlaps ? KernelRoutes::Sent::PerhapsBeforeIt : KernelRoutes::Sent::SinceDump)) {
+        case KernelRoutes::Applied::Changed:
+            routes_changed = true;
+            break;
+        case KernelRoutes::Applied::Nothing:
+            break;
+        case KernelRoutes::Applied::Unclear:
+            routes_dirty = true;
+            break;
+    }
+}
+
+bool NetlinkMirror::Impl::takes_routes_along(const nlmsghdr* message) const {
+    if (const auto downed = downed_interface_in(message)) {
+        return routes.uses_interface(*downed);
+    }
+    if (const auto address = removed_address_in(message)) {
+        return routes.uses_source(*address);
+    }
+    if (const auto object = next_hop_object_in(message)) {
+        // A replaced one may be part of a group that routes use.
+        return routes.uses_next_hop_object(object->id) || (object->is_replaced && routes.uses_next_hop_objects());
+    }
+    return false;
+}
+
 void NetlinkMirror::Impl::take_message(const nlmsghdr* message) {
-    if (const auto link = link_in(message, twins_by_index)) {
+    routes_dirty = routes_dirty || takes_routes_along(message);
+    if (auto route = route_fact_in(message, twins_by_index)) {
+        take_route(std::move(*route));
+    } else if (const auto link = link_in(message, twins_by_index)) {
         take_link(*link);
     } else if (const auto neighbour = neighbour_in(message, twins_by_index)) {
         take_neighbour(*neighbour);
-    } else if (touches_routes(message, twins_by_index)) {
-        routes_dirty = true;
+    } else if (touches_addresses(message, twins_by_index)) {
+        addresses_dirty = true;
     }
 }
 
@@ -328,6 +398,7 @@ bool NetlinkMirror::Impl::hear() {
             if (errno == EINTR) {
                 continue;
             }
+            overlaps = overlaps && errno == ENOBUFS;
             return errno != ENOBUFS;
         }
         if (static_cast<size_t>(length) > buffer.size()) {
@@ -408,30 +479,65 @@ const MirroredState& NetlinkMirror::state() const noexcept {
     return impl_->state;
 }
 
+bool NetlinkMirror::has_changes_waiting() const noexcept {
+    return impl_->has_changes();
+}
+uint64_t NetlinkMirror::route_readings() const noexcept {
+    return impl_->route_readings;
+}
+
+bool NetlinkMirror::Impl::has_changes() const noexcept {
+    return routes_dirty || addresses_dirty || routes_changed || pending.any();
+}
+
+// Reads anew what messages did not tell, and makes state.routes of what they did.
+Status NetlinkMirror::Impl::catch_up() {
+    if (routes_dirty) {
+        if (auto done = read_routes(); !done) {
+            return done;
+        }
+        hear_out();
+    }
+    if (addresses_dirty) {
+        if (auto done = read_addresses(); !done) {
+            return done;
+        }
+    }
+    if (routes_changed) {
+        routes_changed = false;
+        std::vector<route::Route> list = routes.list();
+        if (list != state.routes) {
+            state.routes = std::move(list);
+            pending.forwarding = true;
+        }
+    }
+    return {};
+}
+
 MirrorChange NetlinkMirror::poll(Clock::time_point now) {
     Impl& self = *impl_;
-    bool lost = !self.hear();
-    if (!lost && !self.routes_dirty && !self.pending.any()) {
+    self.hear_out();
+    if (!self.lost && !self.has_changes()) {
         return {};
     }
-    if (now < self.round_allowed && !lost) {
+    if (now < self.round_allowed && !self.lost) {
         return {};
     }
     const auto started = Clock::now();
     Status done;
-    if (lost) {
+    if (std::exchange(self.lost, false)) {
+        self.knows_routes = false;
         self.tell(NoticeLevel::Warning, "netlink messages were lost (more changes at once than fit the socket): reading everything anew");
         done = self.read_everything();
-        self.routes_dirty = false;
-    } else if (self.routes_dirty) {
-        bool changed = false;
-        done = self.read_routes_and_addresses(changed);
-        self.routes_dirty = false;
-        self.pending.forwarding = self.pending.forwarding || changed;
+        self.hear_out();
+    }
+    if (done) {
+        done = self.catch_up();
     }
     if (!done) {
         self.tell(NoticeLevel::Warning, done.error().what + ": routes are as before; trying again");
         self.routes_dirty = true;
+        self.addresses_dirty = true;
     }
     const MirrorChange change = std::exchange(self.pending, {});
     if (change.any()) {
@@ -442,7 +548,8 @@ MirrorChange NetlinkMirror::poll(Clock::time_point now) {
         std::ranges::sort(self.state.neighbours, {}, &route::Neighbour::id);
     }
     if (now != Clock::time_point::max()) {
-        self.round_allowed = now + std::max<Clock::duration>(kRoundGap, kRoundGapFactor * (Clock::now() - started));
+        const auto table = kRoundGapPerRoute * static_cast<int64_t>(self.state.routes.size());
+        self.round_allowed = now + std::max<Clock::duration>({kRoundGap, kRoundGapFactor * (Clock::now() - started), table});
     }
     return change;
 }

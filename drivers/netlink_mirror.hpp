@@ -1,11 +1,12 @@
 // Linux's routes, neighbours and addresses on the twins, as the workers' route table wants them. Linux decides; this only listens, and
 // asks the kernel to resolve what a worker waits for.
 //
-// Neighbours and links are followed message by message. Routes and addresses are read anew after any change to them: the kernel
-// does not announce every loss (a link that goes down takes its IPv4 routes with it in silence, a replaced route is not said to be gone),
-// and rebuilding the lookup table costs as much as the reading. A change after silence is taken up at once, and then
-// every 10 ms at most, so that a routing daemon's thousand messages are a few new tables. When the kernel says that messages were lost
-// (ENOBUFS), everything is read anew.
+// Neighbours, links and routes are followed message by message (kernel_routes.hpp), so that a change costs the same however many routes
+// there are. The routes are read anew where messages cannot tell: an interface goes down that routes lead through (IPv4 routes go with it
+// in silence), an address goes that they name as their source, a next hop object changes, or it is unclear which of several alike is meant.
+// Addresses are read anew after any change to them. A change after silence is taken up at once, and then every 10 ms at most, so that a
+// routing daemon's thousand messages are a few new tables. When the kernel reports that messages were lost (ENOBUFS), everything is read
+// anew.
 #pragma once
 
 #include <chrono>
@@ -58,6 +59,10 @@ class NetlinkMirror {
     MirrorChange poll(Clock::time_point now);
 
     [[nodiscard]] const MirroredState& state() const noexcept;
+    // Whether poll() has something to do later although fd() is not readable.
+    [[nodiscard]] bool has_changes_waiting() const noexcept;
+    // How often the routes were read as a whole; the first time is open().
+    [[nodiscard]] uint64_t route_readings() const noexcept;
 
     // Asks the kernel for the MAC of a next hop (NTF_USE): it sends ARP or ND through the twin at once. Asked again for the same address
     // within a second, or within three after it failed, it does nothing.

@@ -15,10 +15,7 @@ namespace {
 
 constexpr int kSleepMaxMs = 10;  // TwinIo sleeps 2 ms at most; this only bounds a change of its mind
 constexpr auto kHousekeeping = std::chrono::seconds(1);
-// A next hop counts as used if a worker sent to it this recently. Linux leaves an entry reachable for 15 to 45 s and stale ones usable for
-// a minute more, so one look a second over the last ten is soon enough.
-constexpr uint64_t kUsedWithinMs = 10'000;
-// Resolutions asked of the kernel in one round; the rest waits in the workers' ring for the next, a few milliseconds later.
+// Resolutions handed on in one round; the rest waits in the workers' ring for the next, a few milliseconds later.
 constexpr int kResolutionsPerRound = 256;
 
 }  // namespace
@@ -60,39 +57,17 @@ int ControlLoop::run() {
             return signal;
         }
         const auto now = Clock::now();
-        hear_linux(now);
         for (int i = 0; i < kResolutionsPerRound; ++i) {
             const auto request = workers.take_neighbour_request();
             if (!request) {
                 break;
             }
-            mirror.resolve(request->egress, request->address, now);
+            linux_follower.resolve(*request);
         }
         followed.follow(now);
         if (now >= next_housekeeping) {
             next_housekeeping = now + kHousekeeping;
-            look_after_neighbours(now);
             workers.sweep_affinity();
-        }
-    }
-}
-
-void ControlLoop::hear_linux(Clock::time_point now) {
-    const drivers::MirrorChange change = mirror.poll(now);
-    if (change.any()) {
-        reconciler.mirrored(std::make_shared<const drivers::MirroredState>(mirror.state()), change.forwarding);
-    }
-}
-
-// The kernel sees no flow traffic, so to it a busy next hop looks unused: say that it is used, before it is forgotten.
-void ControlLoop::look_after_neighbours(Clock::time_point now) {
-    const worker::Inspector inspector = workers.inspect();
-    for (const route::Neighbour& neighbour : mirror.state().neighbours) {
-        if (neighbour.state == route::NeighbourState::Stale) {
-            const auto idle = inspector.neighbour_idle_ms(neighbour.id);
-            if (idle && *idle <= kUsedWithinMs) {
-                mirror.confirm(neighbour, now);
-            }
         }
     }
 }

@@ -1,5 +1,6 @@
-// What the main thread does while the gateway runs: the twins' I/O, Linux's routes and neighbours, and waiting for a signal to stop. All of
-// it ends up in one sleep (TwinIo::poll_once), so that no thread spins on the main core.
+// What the main thread does while the gateway runs: the twins' I/O, the ports' life, and waiting for a signal to stop. All of it ends up in
+// one sleep (TwinIo::poll_once), so that no thread spins on the main core. Nothing here takes longer than a few bursts of frames: a routing
+// daemon's hellos and answers to ARP pass through this thread.
 #pragma once
 
 #include <atomic>
@@ -9,10 +10,9 @@
 #include <vector>
 
 #include "control/gateway/flow_follower.hpp"
-#include "control/gateway/reconciler.hpp"
+#include "control/gateway/linux_follower.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/worker/worker_set.hpp"
-#include "drivers/netlink_mirror.hpp"
 #include "drivers/nic_port.hpp"
 #include "drivers/tap_twin.hpp"
 #include "drivers/twin_io.hpp"
@@ -38,9 +38,8 @@ class StopSignals {
 // All outlive the call.
 struct ControlLoop {
     drivers::TwinIo& twin_io;
-    drivers::NetlinkMirror& mirror;
     worker::WorkerSet& workers;
-    Reconciler& reconciler;
+    LinuxFollower& linux_follower;
     FlowFollower& flows;
     std::span<const std::unique_ptr<drivers::NicPort>> ports;
     std::span<const std::unique_ptr<drivers::TapTwin>> twins;  // by NicPortId, as `ports`
@@ -52,8 +51,6 @@ struct ControlLoop {
 
  private:
     using Clock = std::chrono::steady_clock;
-    void hear_linux(Clock::time_point now);
-    void look_after_neighbours(Clock::time_point now);
 };
 
 }  // namespace penstock::gateway

@@ -109,6 +109,7 @@ Daemon::~Daemon() {
     if (reconciler_) {
         reconciler_->set_identity_listener(nullptr);
     }
+    linux_follower_.reset();
     if (caretaker_) {
         caretaker_->stop();
     }
@@ -410,6 +411,11 @@ Status Daemon::start_reconciler() {
         },
         {.orders_done = [this] { return workers_->flow_orders_done(); },
          .flows_of = [this](BackendId id) { return workers_->inspect().backend(id).connections; }});
+    auto follower = LinuxFollower::start(*mirror_, *workers_, *reconciler_);
+    if (!follower) {
+        return std::unexpected(std::move(follower.error()));
+    }
+    linux_follower_ = std::move(*follower);
     return {};
 }
 
@@ -424,12 +430,7 @@ Status Daemon::start_twin_io() {
         return std::unexpected(std::move(io.error()));
     }
     twin_io_ = std::move(*io);
-    for (const int fd : {mirror_->fd(), signals_->fd()}) {
-        if (auto watched = twin_io_->also_wake_on(fd); !watched) {
-            return watched;
-        }
-    }
-    return {};
+    return twin_io_->also_wake_on(signals_->fd());
 }
 
 // Those that Linux has on the twins now, and those that flows are translated to.
@@ -576,7 +577,7 @@ Status Daemon::serve() {
 }
 
 void Daemon::run() {
-    ControlLoop loop{*twin_io_, *mirror_, *workers_, *reconciler_, *flows_, ports_, twins_, *signals_, control_rounds_};
+    ControlLoop loop{*twin_io_, *workers_, *linux_follower_, *flows_, ports_, twins_, *signals_, control_rounds_};
     const int signal = loop.run();
     log::get("control").info("stopping on {}", sigabbrev_np(signal));
 }

@@ -82,7 +82,8 @@ class Daemon {
     std::unique_ptr<Reconciler> reconciler_;
     std::unique_ptr<config::Snapshot> initial_;
     std::unique_ptr<worker::WorkerSet> workers_;
-    std::unique_ptr<FlowFollower> flows_;  // goes before the workers and the ports do
+    std::unique_ptr<LinuxFollower> linux_follower_;  // goes before the reconciler stops
+    std::unique_ptr<FlowFollower> flows_;            // goes before the workers and the ports do
     std::unique_ptr<TwinPorts> twin_ports_;
     std::unique_ptr<drivers::TwinIo> twin_io_;
     std::unique_ptr<drivers::VipAddresses> vips_;  // null: no VIP presence

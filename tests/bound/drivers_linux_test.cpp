@@ -18,6 +18,7 @@
 #include "drivers/vip_addresses.hpp"
 #include "drivers/vip_announcement.hpp"
 #include "tests/bound/drivers_namespaces.hpp"
+#include "tests/support/prng.hpp"
 
 namespace penstock::drivers {
 namespace {
@@ -311,6 +312,115 @@ TEST_F(Mirror, RoutesGoDownWithTheirLink) {
     ASSERT_EQ(run("ip link set cluster down"), 0);
     EXPECT_TRUE(mirrors([&](const auto& state) { return route_to("10.9.0.0/16") == nullptr && !state.ports[1].link_up; }));
     EXPECT_TRUE(mirror->state().ports[0].link_up);
+}
+
+// IPv6's messages would be the occasion to look at IPv4's routes as well, which go in silence.
+TEST_F(Mirror, RoutesGoDownWithALinkThatHasNoIpv6) {
+    ASSERT_EQ(run("sysctl -w net.ipv6.conf.cluster.disable_ipv6=1"), 0);
+    ASSERT_EQ(run("ip route add 10.9.0.0/16 via 10.2.0.9"), 0);
+    ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.9.0.0/16") != nullptr; }));
+    settle();
+    ASSERT_EQ(run("ip link set cluster down"), 0);
+    EXPECT_TRUE(mirrors([&](const auto& state) { return route_to("10.9.0.0/16") == nullptr && !state.ports[1].link_up; }));
+    EXPECT_EQ(route_to("10.2.0.0/24"), nullptr);
+}
+
+// What a mirror that begins now has read.
+std::vector<route::Route> dumped_routes() {
+    const auto fresh = NetlinkMirror::open({{kCluster, "cluster"}, {kUp, "up"}}, {});
+    EXPECT_TRUE(fresh);
+    return fresh ? (*fresh)->state().routes : std::vector<route::Route>();
+}
+
+TEST_F(Mirror, FollowsFlappingRoutesWithoutReadingThemAnew) {
+    const uint64_t readings = mirror->route_readings();
+    std::string lines;
+    for (int n = 0; n < 200; ++n) {
+        const std::string number = std::to_string(n);
+        lines += "route add 10.100." + number + ".0/24 via 10.1.0.5\n";
+        lines += "route add 2001:db8:f" + number + "::/48 via 2001:db8:1::5\n";
+    }
+    for (int n = 0; n < 200; n += 2) {
+        const std::string number = std::to_string(n);
+        lines += "route del 10.100." + number + ".0/24 via 10.1.0.5\n";
+        lines += "route replace 2001:db8:f" + number + "::/48 via 2001:db8:1::6\n";
+        lines += "route replace 10.100." + std::to_string(n + 1) + ".0/24 nexthop via 10.2.0.7 dev cluster nexthop via 10.1.0.7 dev up\n";
+        lines += "route del 2001:db8:f" + std::to_string(n + 1) + "::/48\n";
+    }
+    ASSERT_EQ(run("printf '" + lines + "' | ip -batch -"), 0);
+    ASSERT_EQ(run("ip route add 10.5.0.0/16 via 10.1.0.5"), 0);  // the last one
+    ASSERT_TRUE(mirrors([&](const auto&) { return route_to("10.5.0.0/16") != nullptr; }));
+    EXPECT_EQ(mirror->state().routes, dumped_routes());
+    EXPECT_EQ(
+        std::ranges::count(mirror->state().routes, IpAddr::v4(10, 2, 0, 7), [](const auto& r) { return r.gateway.value_or(IpAddr()); }),
+        100);
+    EXPECT_EQ(mirror->route_readings(), readings);
+}
+
+// One line for `ip -force -batch`; about a third of them mean nothing where they fall.
+std::string random_change(test::Prng& random) {
+    const auto one_of = [&](std::initializer_list<const char*> words) { return std::string(words.begin()[random.below(words.size())]); };
+    const std::string number = std::to_string(random.below(4));
+    const bool is_v4 = random.one_in(2);
+    const auto hop = [&] {
+        return is_v4 ? one_of({"via 10.1.0.5 dev up", "via 10.1.0.6 dev up", "via 10.2.0.7 dev cluster", "via 10.3.0.8 dev other",
+                               "via inet6 fe80::9 dev up"})
+                     : one_of({"via 2001:db8:1::5 dev up", "via 2001:db8:1::6 dev up", "via fe80::7 dev other", "via fe80::8 dev other"});
+    };
+    switch (random.below(12)) {
+        case 0:
+            return "link set " + one_of({"other", "other", "cluster"}) + " " + one_of({"down", "up", "up"});
+        case 1:
+            return one_of({"addr add 10.3.0.77/32 dev other", "addr del 10.3.0.77/32 dev other", "addr add 10.2.0.1/24 dev cluster"});
+        case 2:
+            return "nexthop " + one_of({"add", "replace", "replace", "del"}) + " id 1" + number + " " +
+                   one_of({"via 10.1.0.5 dev up", "via 10.2.0.7 dev cluster", "via 10.3.0.8 dev other", "blackhole"});
+        case 3:
+            return "nexthop " + one_of({"add", "replace", "del"}) + " id 20 group 10/11";
+        default:
+            break;
+    }
+    std::string line = "route ";
+    line += one_of({"add", "add", "append", "prepend", "replace", "replace", "change", "del", "del", "del"}) + " ";
+    const std::string kind = one_of({"", "", "", "", "", "blackhole ", "throw "});
+    line += kind + (is_v4 ? "10.5" + number + ".0.0/16" : "2001:db8:5" + number + "::/48");
+    line += one_of({"", "", " metric 5"});
+    if (!kind.empty()) {
+        return line;
+    }
+    if (is_v4) {
+        line += one_of({"", "", "", " tos 0x10", " src 10.3.0.77", " proto bgp"});
+    }
+    switch (random.below(6)) {
+        case 0:
+            return line + " nexthop " + hop() + " nexthop " + hop();
+        case 1:
+            return is_v4 ? line + " nhid " + one_of({"10", "11", "20"}) : line + " dev " + one_of({"up", "other"});
+        case 2:
+            return line + " dev " + one_of({"up", "cluster", "other"});
+        default:
+            return line + " " + hop();
+    }
+}
+
+TEST_F(Mirror, ComesToWhatADumpGivesWhateverHappened) {
+    ASSERT_EQ(run("ip tuntap add other mode tap && ip link set other up && ip addr add 10.3.0.1/24 dev other"), 0);
+    test::Prng random;
+    constexpr uint64_t kRounds = 40;
+    for (uint64_t round = 0; round < kRounds; ++round) {
+        std::string lines;
+        for (int n = 0; n < 25; ++n) {
+            lines += random_change(random) + "\n";
+        }
+        run("printf '" + lines + "' | ip -force -batch - >/dev/null 2>&1");
+        // Links that come up get some of their IPv6 routes a little later.
+        ASSERT_TRUE(eventually([&] { return mirror->state().routes == dumped_routes(); }, [&] { mirror->poll(Clock::now()); },
+                               std::chrono::milliseconds(20'000)))
+            << "round " << round << " after\n"
+            << lines << output_of("ip route; ip -6 route");
+    }
+    EXPECT_GT(mirror->route_readings(), 1u) << "links go down";
+    run("ip link del other; ip nexthop flush");
 }
 
 TEST_F(Mirror, CarrierAndMtuReachTheWorkers) {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <linux/if_addr.h>
 #include <linux/neighbour.h>
+#include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <sys/mman.h>
@@ -46,28 +48,32 @@ const nlmsghdr* as_message(const Bytes& bytes) {
     return reinterpret_cast<const nlmsghdr*>(bytes.data());
 }
 
-Bytes multipath_route() {
+// Through another interface, then twice through the twin.
+Bytes multipath_route(unsigned char flags_of_first_twin = 0) {
     rtmsg header{};
     header.rtm_family = AF_INET;
     header.rtm_dst_len = 16;
     header.rtm_table = RT_TABLE_MAIN;
     header.rtm_type = RTN_UNICAST;
-    return message(RTM_NEWROUTE, header, [](nl_msg* made) {
+    return message(RTM_NEWROUTE, header, [flags_of_first_twin](nl_msg* made) {
         const unsigned char destination[4] = {10, 9, 0, 0};
         nla_put(made, RTA_DST, 4, destination);
         struct {
             rtnexthop hop;
             rtattr attribute;
             unsigned char gateway[4];
-        } hops[2] = {};
+        } hops[3] = {};
         for (auto& entry : hops) {
             entry.hop.rtnh_len = sizeof(entry);
             entry.attribute = {.rta_len = RTA_LENGTH(4), .rta_type = RTA_GATEWAY};
         }
         hops[0].hop.rtnh_ifindex = kOtherIndex;
         hops[1].hop.rtnh_ifindex = kTwinIndex;
-        const unsigned char gateway[4] = {10, 2, 0, 9};
-        std::memcpy(hops[1].gateway, gateway, sizeof(gateway));
+        hops[1].hop.rtnh_flags = flags_of_first_twin;
+        hops[2].hop.rtnh_ifindex = kTwinIndex;
+        const unsigned char gateways[2][4] = {{10, 2, 0, 9}, {10, 2, 0, 10}};
+        std::memcpy(hops[1].gateway, gateways[0], sizeof(gateways[0]));
+        std::memcpy(hops[2].gateway, gateways[1], sizeof(gateways[1]));
         nla_put(made, RTA_MULTIPATH, sizeof(hops), hops);
     });
 }
@@ -91,10 +97,102 @@ TEST(NetlinkMessages, AMultipathRouteLeavesByItsFirstTwin) {
     const auto route = route_in(as_message(bytes), kTwins);
     ASSERT_TRUE(route);
     EXPECT_EQ(*route, (route::Route{*Prefix::parse("10.9.0.0/16"), NicPortId{1}, IpAddr::v4(10, 2, 0, 9), 0}));
-    EXPECT_TRUE(touches_routes(as_message(bytes), kTwins));
     const auto elsewhere = route_in(as_message(bytes), {{99, NicPortId{0}}});
     ASSERT_TRUE(elsewhere.has_value());
     EXPECT_FALSE(elsewhere->egress.is_set());
+}
+
+// `ip route add 10.9.0.0/16 via 10.2.0.9 dev TWIN`, or what `change` makes of it.
+Bytes plain_route(
+    const std::function<void(rtmsg&)>& change = [](rtmsg&) {}, int type = RTM_NEWROUTE, uint16_t message_flags = 0,
+    unsigned char last_byte_of_gateway = 9) {
+    rtmsg header{};
+    header.rtm_family = AF_INET;
+    header.rtm_dst_len = 16;
+    header.rtm_table = RT_TABLE_MAIN;
+    header.rtm_type = RTN_UNICAST;
+    change(header);
+    Bytes bytes = message(type, header, [&](nl_msg* made) {
+        const unsigned char destination[4] = {10, 9, 0, 0};
+        const unsigned char gateway[4] = {10, 2, 0, last_byte_of_gateway};
+        nla_put(made, RTA_DST, 4, destination);
+        nla_put_u32(made, RTA_PRIORITY, 20);
+        nla_put(made, RTA_GATEWAY, 4, gateway);
+        nla_put_u32(made, RTA_OIF, kTwinIndex);
+    });
+    std::memcpy(bytes.data() + offsetof(nlmsghdr, nlmsg_flags), &message_flags, sizeof(message_flags));
+    return bytes;
+}
+
+// A dead hop leads nowhere, and a route of dead hops alone hides nothing: shorter prefixes serve meanwhile.
+TEST(NetlinkMessages, ADeadRouteHidesNothing) {
+    ASSERT_TRUE(route_in(as_message(plain_route()), kTwins));
+    const Bytes dead = plain_route([](rtmsg& header) { header.rtm_flags = RTNH_F_DEAD | RTNH_F_LINKDOWN; });
+    EXPECT_FALSE(route_in(as_message(dead), kTwins));
+    const Bytes first_is_dead = multipath_route(RTNH_F_DEAD);
+    const auto second = route_in(as_message(first_is_dead), kTwins);
+    ASSERT_TRUE(second);
+    EXPECT_EQ(second->egress, NicPortId{1});
+    EXPECT_EQ(second->gateway, IpAddr::v4(10, 2, 0, 10));
+}
+
+TEST(NetlinkMessages, AChangeOfARouteNamesItAndWhatItDependsOn) {
+    const Bytes added = plain_route();
+    const auto fact = route_fact_in(as_message(added), kTwins);
+    ASSERT_TRUE(fact);
+    EXPECT_EQ(fact->change, RouteFact::Change::Added);
+    EXPECT_EQ(fact->key, (RouteKey{*Prefix::parse("10.9.0.0/16"), 20, 0}));
+    EXPECT_EQ(fact->route, route_in(as_message(added), kTwins));
+    EXPECT_EQ(fact->interfaces, std::vector{kTwinIndex});
+    EXPECT_FALSE(fact->joins_others);
+    const auto of = [](const Bytes& bytes) { return route_fact_in(as_message(bytes), kTwins); };
+    EXPECT_EQ(of(plain_route([](rtmsg&) {}, RTM_NEWROUTE, NLM_F_REPLACE))->change, RouteFact::Change::Replaced);
+    const auto removed = of(plain_route([](rtmsg&) {}, RTM_DELROUTE));
+    EXPECT_EQ(removed->change, RouteFact::Change::Removed);
+    EXPECT_EQ(removed->identity, fact->identity) << "a removal is recognised";
+    // Hops that are down do not make it another route, all else does.
+    EXPECT_EQ(of(plain_route([](rtmsg& header) { header.rtm_flags = RTNH_F_DEAD; }))->identity, fact->identity);
+    EXPECT_EQ(of(multipath_route(RTNH_F_DEAD))->identity, of(multipath_route())->identity);
+    EXPECT_NE(of(plain_route([](rtmsg&) {}, RTM_NEWROUTE, 0, 10))->identity, fact->identity);
+    EXPECT_NE(of(plain_route([](rtmsg& header) { header.rtm_protocol = RTPROT_BGP; }))->identity, fact->identity);
+    EXPECT_NE(of(plain_route([](rtmsg& header) { header.rtm_tos = 8; }))->key, fact->key);
+    EXPECT_EQ(of(multipath_route())->interfaces, (std::vector{kOtherIndex, kTwinIndex, kTwinIndex}));
+    // Of kinds that no packet meets: such a one may replace one that packets do meet. Other tables are not Linux' main one.
+    const auto thrown = of(plain_route([](rtmsg& header) { header.rtm_type = RTN_THROW; }));
+    ASSERT_TRUE(thrown);
+    EXPECT_FALSE(thrown->route);
+    EXPECT_FALSE(of(plain_route([](rtmsg& header) { header.rtm_table = 77; })));
+    EXPECT_FALSE(of(plain_route([](rtmsg& header) { header.rtm_flags = RTM_F_CLONED; })));
+    EXPECT_FALSE(of(neighbour(RTM_NEWNEIGH, NUD_REACHABLE, 0)));
+}
+
+Bytes link(int type, unsigned flags, unsigned char family = AF_UNSPEC) {
+    ifinfomsg header{};
+    header.ifi_family = family;
+    header.ifi_index = kOtherIndex;
+    header.ifi_flags = flags;
+    return message(type, header, [](nl_msg*) {});
+}
+
+Bytes next_hop_object(int type, uint16_t flags) {
+    nhmsg header{};
+    header.nh_family = AF_INET;
+    Bytes bytes = message(type, header, [](nl_msg* made) { nla_put_u32(made, NHA_ID, 12); });
+    std::memcpy(bytes.data() + offsetof(nlmsghdr, nlmsg_flags), &flags, sizeof(flags));
+    return bytes;
+}
+
+TEST(NetlinkMessages, WhatTakesRoutesAlongInSilence) {
+    EXPECT_EQ(downed_interface_in(as_message(link(RTM_NEWLINK, IFF_BROADCAST))), kOtherIndex);
+    EXPECT_EQ(downed_interface_in(as_message(link(RTM_DELLINK, IFF_UP))), kOtherIndex);
+    EXPECT_FALSE(downed_interface_in(as_message(link(RTM_NEWLINK, IFF_UP))));
+    EXPECT_FALSE(downed_interface_in(as_message(link(RTM_DELLINK, 0, AF_BRIDGE)))) << "it has left a bridge";
+    const auto replaced = next_hop_object_in(as_message(next_hop_object(RTM_NEWNEXTHOP, NLM_F_REPLACE)));
+    ASSERT_TRUE(replaced);
+    EXPECT_EQ(replaced->id, 12u);
+    EXPECT_TRUE(replaced->is_replaced);
+    EXPECT_FALSE(next_hop_object_in(as_message(next_hop_object(RTM_DELNEXTHOP, 0)))->is_replaced);
+    EXPECT_FALSE(next_hop_object_in(as_message(plain_route())));
 }
 
 TEST(NetlinkMessages, NeighbourStatesAsTheyMatterToWorkers) {
@@ -191,7 +289,7 @@ TEST(NetlinkMessages, AnAddressCountsOnceDuplicateDetectionIsThrough) {
             EXPECT_EQ(address->address, (route::LocalAddress{NicPortId{1}, *IpAddr::parse("2001:db8::1"), 64}));
             EXPECT_FALSE(address->is_vip);
         }
-        EXPECT_TRUE(touches_routes(as_message(bytes), kTwins)) << row.flags;
+        EXPECT_TRUE(touches_addresses(as_message(bytes), kTwins)) << row.flags;
     }
 }
 
@@ -232,10 +330,12 @@ TEST(NetlinkMessages, CutAndSpoiltMessagesAreHarmless) {
     const auto ask_all = [&](const Bytes& bytes) {
         const nlmsghdr* const at = memory.put(bytes);
         return int{route_in(at, kTwins).has_value()} + int{address_in(at, kTwins).has_value()} + int{neighbour_in(at, kTwins).has_value()} +
-               int{link_in(at, kTwins).has_value()} + int{touches_routes(at, kTwins)};
+               int{link_in(at, kTwins).has_value()} + int{touches_addresses(at, kTwins)} + int{route_fact_in(at, kTwins).has_value()} +
+               int{downed_interface_in(at).has_value()} + int{removed_address_in(at).has_value()} + int{next_hop_object_in(at).has_value()};
     };
-    for (const Bytes& whole : {multipath_route(), neighbour(RTM_NEWNEIGH, NUD_REACHABLE, 0), ipv6_route("2001:db8::/32", "fe80::1"),
-                               ipv6_address(IFA_F_PERMANENT)}) {
+    for (const Bytes& whole :
+         {multipath_route(), plain_route(), link(RTM_NEWLINK, 0), next_hop_object(RTM_NEWNEXTHOP, NLM_F_REPLACE),
+          neighbour(RTM_NEWNEIGH, NUD_REACHABLE, 0), ipv6_route("2001:db8::/32", "fe80::1"), ipv6_address(IFA_F_PERMANENT)}) {
         EXPECT_GE(ask_all(whole), 1) << "there is something to spoil";
         for (size_t length = sizeof(nlmsghdr); length < whole.size(); ++length) {
             Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
@@ -250,7 +350,7 @@ TEST(NetlinkMessages, CutAndSpoiltMessagesAreHarmless) {
                 ask_all(spoilt);
             }
         }
-        for (const uint16_t type : {RTM_NEWROUTE, RTM_NEWADDR, RTM_DELNEIGH, RTM_NEWLINK}) {
+        for (const uint16_t type : {RTM_NEWROUTE, RTM_DELROUTE, RTM_NEWADDR, RTM_DELADDR, RTM_DELNEIGH, RTM_NEWLINK, RTM_NEWNEXTHOP}) {
             Bytes retold = whole;
             std::memcpy(retold.data() + offsetof(nlmsghdr, nlmsg_type), &type, sizeof(type));
             ask_all(retold);
