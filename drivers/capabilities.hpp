@@ -82,6 +82,7 @@ struct PmdProfile {
     bool rss_told_with_hash = false;  // tells key and types only where RTE_ETH_RX_OFFLOAD_RSS_HASH is on
     bool filters_vlans = false;       // keeps back frames of VLANs that nobody has named to it, unless it is promiscuous
     bool kernel_hears = false;        // the kernel's own stack gets each frame too: needs IngressGuard
+    bool counts_no_missed = false;    // frames that its packet sockets had no room for are counted by the kernel alone: needs PacketSockets
     bool uses_interface = false;      // its iface argument names a Linux interface that it works on
     bool needs_interface = false;     // and it must be given
     bool mtu_by_interface = false;    // the MTU is the Linux interface's; rte_eth_dev_set_mtu is not the way

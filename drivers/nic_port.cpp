@@ -351,6 +351,9 @@ Status NicPort::start_device() {
         return refused(facts_.name, "start", result);
     }
     started_ = true;
+    if (profile_->counts_no_missed) {
+        packet_sockets_.find(facts_.interface);
+    }
     // ND and routing protocols on the twin come by multicast. A device without the switch passes multicast anyway, or has a Linux
     // interface underneath that was told already.
     rte_eth_allmulticast_enable(facts_.dpdk_port);

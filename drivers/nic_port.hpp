@@ -23,6 +23,7 @@
 #include "drivers/kernel_interface.hpp"
 #include "drivers/mempool.hpp"
 #include "drivers/notice.hpp"
+#include "drivers/packet_sockets.hpp"
 #include "drivers/port_events.hpp"
 #include "drivers/port_lock.hpp"
 #include "drivers/port_setting.hpp"
@@ -162,6 +163,7 @@ class NicPort {
     mutable std::mutex in_use_;
     std::atomic<bool> removed_{false};
     NicPortCounters last_counters_;
+    mutable PacketSockets packet_sockets_;  // of net_af_packet; goes before the device
 };
 
 }  // namespace penstock::drivers

@@ -86,6 +86,7 @@ void NicPort::settle_interrupts() {
 
 void NicPort::stop() {
     if (started_) {
+        packet_sockets_.release();
         rte_eth_dev_stop(facts_.dpdk_port);
         started_ = false;
     }
@@ -131,7 +132,7 @@ NicPortCounters NicPort::counters() const {
             .rx_bytes = stats.ibytes,
             .tx_packets = stats.opackets,
             .tx_bytes = stats.obytes,
-            .rx_missed = stats.imissed + stats.rx_nombuf,
+            .rx_missed = stats.imissed + stats.rx_nombuf + packet_sockets_.dropped(),
             .rx_errors = stats.ierrors,
             .tx_errors = stats.oerrors};
 }

@@ -36,7 +36,12 @@ static_assert(kSlotMin * kSlotsMax <= kRingBytesMax);
 constexpr unsigned kQueuePairsMax = 16;
 
 constexpr Quirk kQuirks[] = {
-    {"the kernel joins IPv4 fragments before the driver sees them", "drivers/net/af_packet/rte_eth_af_packet.c, PACKET_FANOUT_FLAG_DEFRAG"},
+    {"the kernel joins IPv4 fragments before the driver sees them, and what they make together is cut to a slot of the ring: longer "
+     "datagrams "
+     "are dropped as frame_shorter_than_ip, unless framesz has room for them",
+     "drivers/net/af_packet/rte_eth_af_packet.c, PACKET_FANOUT_FLAG_DEFRAG"},
+    {"frames that the ring had no room for are counted by the kernel alone; penstockd reads them from the sockets (RX-MISSED)",
+     "packet(7), PACKET_STATISTICS"},
     {"the kernel's own stack gets each frame as well; penstockd keeps it away by a netdev ingress drop", "run here"},
     {"reports 1,518 as its largest frame whatever its slots hold, so ethdev refuses a larger MTU",
      "drivers/net/af_packet/rte_eth_af_packet.c, eth_dev_info()"},
@@ -51,6 +56,7 @@ constinit const PmdProfile kAfPacketProfile = {
     .spread = RxSpread::Unsteady,
     .spread_reason = "the kernel's fanout moves a flow to another queue when its own is full",
     .kernel_hears = true,
+    .counts_no_missed = true,
     .uses_interface = true,
     .needs_interface = true,
     .mtu_by_interface = true,

@@ -303,6 +303,36 @@ TEST_F(Ports, ASecondPortOnTheSameInterfaceFailsByName) {
     EXPECT_EQ(run(peer.inside("ping -c 1 -W 1 10.5.0.1")), 0) << "the first port was disturbed";
 }
 
+// Nobody polls, the ring fills up, and what the kernel then drops is counted: each frame was either received or missed.
+TEST_F(Ports, WhatTheKernelsRingDroppedIsCounted) {
+    const Status started = start("net_af_packet0,iface=wire0,framecnt=64", 1500, 1);
+    ASSERT_TRUE(started) << started.error().what << "\n" << shared_eal().log;
+    ASSERT_EQ(run(peer.inside("ping -c 1 -W 5 10.5.0.1")), 0);  // ARP is known
+    running = false;
+    loop.join();
+    const auto drain = [&] {
+        std::array<rte_mbuf*, 64> frames;
+        for (size_t count = 1; count > 0;) {
+            count = sides->take_punted(kPort, PuntClass::Link, frames);
+            rte_pktmbuf_free_bulk(frames.data(), static_cast<unsigned>(count));
+        }
+    };
+    const auto on_the_wire = [] { return std::stoull(output_of("awk '/wire0:/ {print $3}' /proc/self/net/dev")); };
+    drain();
+    const uint64_t before = on_the_wire();
+    const NicPortCounters idle = port->counters();
+    EXPECT_EQ(idle.rx_missed, 0u);
+    run(peer.inside("ping -q -c 500 -l 500 -W 1 10.5.0.1"));
+    EXPECT_GE(on_the_wire() - before, 500u);
+    drain();
+    const NicPortCounters after = port->counters();
+    EXPECT_GE(after.rx_missed, 500u - 2 * 64u);
+    // A frame may have come between the readings.
+    EXPECT_NEAR(static_cast<double>(after.rx_packets - idle.rx_packets + after.rx_missed), static_cast<double>(on_the_wire() - before), 5);
+    port->stop();
+    EXPECT_GE(port->counters().rx_missed, after.rx_missed) << "the count outlives the device's sockets";
+}
+
 TEST_F(Ports, JumboFramesPassWhole) {
     const Status started = start("net_af_packet0,iface=wire0", 9000, 1);
     ASSERT_TRUE(started) << started.error().what << "\n" << shared_eal().log;

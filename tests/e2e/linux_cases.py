@@ -273,3 +273,22 @@ def each_frame_that_linux_sends_is_counted(lab):
     lab.remarks.append(f"{sent} sent, {drops(lab)['from_host_ring_full']} found the ring full, "
                        f"{books()['frames that Linux dropped'][0]} the twin's queue")
     check(counter(lab, "from_host") + books()["frames that Linux dropped"][0] >= sent, f"of {sent} frames some are in no counter: {books()}")
+
+
+@case(slots=("", ",framesz=16384"))
+def fragments_that_the_kernel_joins_need_room_in_the_ring_NAT007(lab):
+    """docs/operations.md, Fragments: af_packet's sockets get IPv4 datagrams whole, and cut what a slot of the ring does not hold."""
+    has_room = lab.variant["slots"] != ""
+    lab.gateway.device_arguments = lab.variant["slots"]
+    lab.gateway.more_memory_mb = 512 if has_room else 0
+    lab.start(service("echo", 5353, protocol="UDP", target_port=5353, external_ips=[VIP]), endpoints("echo", port=5353, protocol="UDP"))
+    until("the Service answers", lambda: lab.echo(VIP, 5353)[2] == b"hello")
+    before = drops(lab)["frame_shorter_than_ip"]
+    if has_room:
+        equal(lab.echo(VIP, 5353, b"x" * 8000)[2], b"x" * 8000, "8,000 bytes in fragments, there and back")
+        equal(drops(lab)["frame_shorter_than_ip"], before, "datagrams cut")
+        return
+    with lab.udp_socket(VIP, 5353) as client:
+        client.setsockopt(socket.IPPROTO_IP, 10, 0)  # IP_MTU_DISCOVER: IP_PMTUDISC_DONT
+        client.send(b"x" * 8000)
+        until("the datagram is dropped by name", lambda: drops(lab)["frame_shorter_than_ip"] > before)
