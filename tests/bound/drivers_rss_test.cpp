@@ -157,6 +157,8 @@ TEST_F(PortRss, WhatIsReadIsWhatCounts) {
         {"key_bytes=52", "predictable-rss", "", "rss-key", "random, 52 bytes", ""},
         {"reta_access=fixed", "predictable-rss", "", "rss-table", "", ""},
         {"reta_access=ignored", "predictable-rss", "", "rss-table", "", ""},
+        {"reta_access=partly", "predictable-rss", "", "rss-table", "128 entries, the device's own", "the driver took it and shows another"},
+        {"reta_access=beyond", "handoff", "names queue 4 of 4", "rss-table", "", "the RSS indirection table names queue 4 of 4"},
         {"reta_access=hidden", "handoff", "the driver does not tell its RSS indirection table", "rss-table", "", "does not tell"},
         {"reta=0", "handoff", "no RSS indirection table", "rss-table", "", "no RSS indirection table"},
         {"reta=512", "predictable-rss", "", "rss-table", "512 entries over 4 queues in turn", ""},

@@ -43,6 +43,9 @@ const Words kAccessWords = {{"set", static_cast<uint64_t>(Access::Set)},
                             {"fixed", static_cast<uint64_t>(Access::Fixed)},
                             {"ignored", static_cast<uint64_t>(Access::Ignored)},
                             {"hidden", static_cast<uint64_t>(Access::Hidden)}};
+const Words kTableAccessWords = {{"set", static_cast<uint64_t>(Access::Set)},         {"fixed", static_cast<uint64_t>(Access::Fixed)},
+                                 {"ignored", static_cast<uint64_t>(Access::Ignored)}, {"hidden", static_cast<uint64_t>(Access::Hidden)},
+                                 {"partly", static_cast<uint64_t>(Access::Partly)},   {"beyond", static_cast<uint64_t>(Access::Beyond)}};
 const Words kSpreadWords = {{"rss", static_cast<uint64_t>(Spread::Rss)},
                             {"random", static_cast<uint64_t>(Spread::Random)},
                             {"zero", static_cast<uint64_t>(Spread::Zero)},
@@ -136,7 +139,7 @@ std::optional<DeviceArguments> parse_device_arguments(const std::string& text, s
                           : key == "key"       ? value.word(made.key, kAccessWords)
                           : key == "reta"      ? value.number(made.reta, 0, 512) && (made.reta == 0 || made.reta >= 64) &&
                                                 (made.reta == 0 || std::has_single_bit(made.reta))
-                          : key == "reta_access"     ? value.word(made.reta_access, kAccessWords)
+                          : key == "reta_access"     ? value.word(made.reta_access, kTableAccessWords)
                           : key == "rss"             ? value.list(made.rss_types, kRssWords)
                           : key == "rss_hash"        ? value.number(made.rss_hash, 0, 1)
                           : key == "spread"          ? value.word(made.spread, kSpreadWords)

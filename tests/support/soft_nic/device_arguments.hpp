@@ -8,8 +8,9 @@
 
 namespace penstock::test {
 
-// What a driver lets its owner do with something the NIC holds.
-enum class Access : uint8_t { Set, Fixed, Ignored, Hidden };
+// What a driver lets its owner do with something the NIC holds. Of the redirection table alone: Partly takes its last entry, and of the
+// others the next queue; Beyond takes it, and shows a last entry that names the first queue that is not there.
+enum class Access : uint8_t { Set, Fixed, Ignored, Hidden, Partly, Beyond };
 
 // Whether rte_flow_isolate is served.
 enum class Isolate : uint8_t { Never, AnyTime, Stopped };

@@ -12,7 +12,9 @@
 //   key_bytes=40|52       length of the RSS key (40)
 //   key=set|fixed|ignored|hidden    may be set and read; only read; accepted, and the old one stays (and is read); neither (set)
 //   reta=64..512          entries of the redirection table, a power of two (128); 0: none, hash % queues
-//   reta_access=set|fixed|ignored|hidden
+//   reta_access=set|fixed|ignored|hidden|partly|beyond    partly: accepted, and all but the last entry are others; beyond: accepted, and
+//   the
+//                         last entry is shown as a queue that is not there
 //   rss=LIST|none         what is offered, of ipv4 tcp4 udp4 ipv6 tcp6 udp6 (all): what is not hashes by addresses, or goes to queue 0
 //   rss_hash=0|1          whether the hash can be had in the mbuf (1)
 //   spread=rss|random|zero|wander|lies    what really chooses the queue: as told; another one for each packet; always the first; every

@@ -412,10 +412,12 @@ int SoftNicDevice::update_reta(const rte_eth_rss_reta_entry64* groups, uint16_t 
         return -ENOTSUP;
     }
     const std::scoped_lock held(mutex);
-    for (uint16_t i = 0; i < size && arguments.reta_access == Access::Set; ++i) {
+    for (uint16_t i = 0; i < size && arguments.reta_access != Access::Ignored; ++i) {
         const rte_eth_rss_reta_entry64& group = groups[i / RTE_ETH_RETA_GROUP_SIZE];
         if ((group.mask >> (i % RTE_ETH_RETA_GROUP_SIZE) & 1) != 0) {
-            reta_[i] = group.reta[i % RTE_ETH_RETA_GROUP_SIZE];
+            const bool is_another = arguments.reta_access == Access::Partly && i + 1 < size;
+            const unsigned wanted = group.reta[i % RTE_ETH_RETA_GROUP_SIZE] + (is_another ? 1U : 0U);
+            reta_[i] = static_cast<uint16_t>(wanted % dev.data->nb_rx_queues);
         }
     }
     return 0;
@@ -428,7 +430,8 @@ int SoftNicDevice::read_reta(rte_eth_rss_reta_entry64* groups, uint16_t size) co
     for (uint16_t i = 0; i < size; ++i) {
         rte_eth_rss_reta_entry64& group = groups[i / RTE_ETH_RETA_GROUP_SIZE];
         if ((group.mask >> (i % RTE_ETH_RETA_GROUP_SIZE) & 1) != 0) {
-            group.reta[i % RTE_ETH_RETA_GROUP_SIZE] = reta_[i];
+            const bool is_beyond = arguments.reta_access == Access::Beyond && i + 1 == size;
+            group.reta[i % RTE_ETH_RETA_GROUP_SIZE] = is_beyond ? dev.data->nb_rx_queues : reta_[i];
         }
     }
     return 0;

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +22,7 @@
 #include "drivers/mempool.hpp"
 #include "drivers/port_lock.hpp"
 #include "drivers/steering_plan.hpp"
+#include "tests/support/plain_toeplitz.hpp"
 #include "tests/support/prng.hpp"
 
 namespace penstock::drivers {
@@ -186,6 +189,33 @@ TEST(Rss, DrawnKeysSpreadOverEveryTable) {
                 // 64 entries are one for each of 64 workers, and 128 not an even share for 7 of every class; none may be left out.
                 EXPECT_EQ(obstacle_of(shared, workers), "") << workers << " workers, " << entries << " entries";
             }
+        }
+    }
+}
+
+// A reply's port alone leads to each entry of the largest table, so that the ports towards one endpoint are shared as evenly as the table
+// is. One key in nine does not; the hash is computed bit by bit here.
+TEST(Rss, DrawnKeysLeadPortsToEveryEntry) {
+    constexpr uint32_t kEntries = nat::kReplyHashEntriesMax;
+    packet::FlowKey replies[] = {{IpAddr::v4(10, 1, 2, 3), IpAddr::v4(192, 0, 2, 1), 9376, 0, Protocol::Tcp, {}},
+                                 {IpAddr::v6({0xfd, 1}), IpAddr::v6({0xfd, 9}), 9376, 0, Protocol::Tcp, {}}};
+    for (int draw = 0; draw < 200; ++draw) {
+        const std::vector<uint8_t> key = random_rss_key();
+        for (packet::FlowKey& reply : replies) {
+            std::array<uint32_t, 16> column;
+            reply.destination_port = 0;
+            const uint32_t base = test::plain_rss(key, reply);
+            for (unsigned bit = 0; bit < column.size(); ++bit) {
+                reply.destination_port = static_cast<L4Port>(1U << bit);
+                column[bit] = (test::plain_rss(key, reply) ^ base) % kEntries;
+            }
+            std::vector<bool> reached(kEntries);
+            uint32_t entry = base % kEntries;
+            for (uint32_t port = 1; port <= 65'536; ++port) {  // in the order of a Gray code: one bit changes at a time
+                reached[entry] = true;
+                entry ^= column[std::min(std::countr_zero(port), 15)];
+            }
+            ASSERT_EQ(std::ranges::count(reached, true), kEntries) << "draw " << draw;
         }
     }
 }

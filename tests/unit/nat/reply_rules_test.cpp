@@ -94,6 +94,24 @@ TEST(ReplyRules, AnAddressHasTheRuleOfItsEgress) {
     EXPECT_EQ(ReplyRules().of_replies({}, IpFamily::V4, Protocol::Tcp), nullptr);
 }
 
+// Ports are alike where both bring the same packet to the same worker: the key alone does not make them so.
+TEST(ReplyRules, PortsAreAlikeByKeyAndTable) {
+    const ReplyHash one = test::hash_in_turn(128, 4), same = one;
+    ReplyHash other_table = one, other_key = one, larger = test::hash_in_turn(512, 4);
+    std::swap(other_table.worker_of.front(), other_table.worker_of.back());
+    other_key.key.front() ^= 1;
+    const PortReplyHash hashes[] = {{{0}, &one}, {{1}, &same}, {{2}, &other_table}, {{3}, &other_key}, {{4}, &larger}};
+    const ReplyRules rules = std::move(*ReplyRules::create(hashes, 4));
+    const struct {
+        uint8_t port;
+        bool is_alike;
+    } rows[] = {{1, true}, {2, false}, {3, false}, {4, false}};
+    for (const auto& row : rows) {
+        EXPECT_EQ(rules.of_port({0})->is_alike(*rules.of_port({row.port})), row.is_alike) << int{row.port};
+        EXPECT_EQ(rules.of_port({row.port})->is_alike(*rules.of_port({0})), row.is_alike) << int{row.port};
+    }
+}
+
 TEST(ReplyRules, RefusesAHashThatHasAnObstacle) {
     const ReplyHash good = test::hash_in_turn(128, 2), bad = test::hash_in_turn(100, 2);
     const PortReplyHash with_obstacle[] = {{{0}, &good}, {{1}, &bad}};
