@@ -101,6 +101,7 @@ std::optional<IpAddr> read_gateway(int family, const nlattr* gateway, const nlat
 struct Hop {
     NicPortId egress;
     std::optional<IpAddr> gateway;
+    route::PortSet other_egress = 0;
 };
 
 // Calls `take` for each hop of a multipath route until it returns true.
@@ -117,7 +118,8 @@ void for_each_hop(const nlattr* multipath, Take&& take) {
     }
 }
 
-std::optional<Hop> first_hop_on_a_twin(int family, const nlattr* multipath, const TwinsByIndex& twins) {
+// The first usable hop, with the ports of the others.
+std::optional<Hop> hops_on_twins(int family, const nlattr* multipath, const TwinsByIndex& twins) {
     std::optional<Hop> found;
     for_each_hop(multipath, [&](const rtnexthop& hop) {
         const auto twin = twins.find(hop.rtnh_ifindex);
@@ -127,9 +129,13 @@ std::optional<Hop> first_hop_on_a_twin(int family, const nlattr* multipath, cons
         std::array<nlattr*, RTA_MAX + 1> attributes{};
         auto* const first = reinterpret_cast<nlattr*>(RTNH_DATA(const_cast<rtnexthop*>(&hop)));
         if (nla_parse(attributes.data(), RTA_MAX, first, hop.rtnh_len - static_cast<int>(RTNH_LENGTH(0)), nullptr) == 0) {
-            found = Hop{twin->second, read_gateway(family, attributes[RTA_GATEWAY], attributes[RTA_VIA])};
+            if (!found) {
+                found = Hop{twin->second, read_gateway(family, attributes[RTA_GATEWAY], attributes[RTA_VIA])};
+            } else {
+                found->other_egress |= route::set_of(twin->second);
+            }
         }
-        return found.has_value();
+        return false;
     });
     return found;
 }
@@ -220,7 +226,7 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
     }
     std::optional<Hop> hop;
     if (read[RTA_MULTIPATH] != nullptr) {
-        hop = first_hop_on_a_twin(facts.rtm_family, read[RTA_MULTIPATH], twins);
+        hop = hops_on_twins(facts.rtm_family, read[RTA_MULTIPATH], twins);
     } else if (const auto device = read_u32(read[RTA_OIF]); device && (facts.rtm_flags & RTNH_F_DEAD) == 0) {
         if (const auto twin = twins.find(static_cast<int>(*device)); twin != twins.end()) {
             hop = Hop{twin->second, read_gateway(facts.rtm_family, read[RTA_GATEWAY], read[RTA_VIA])};
@@ -231,7 +237,7 @@ std::optional<route::Route> route_in(const nlmsghdr* message, const TwinsByIndex
     }
     const uint32_t metric = read_u32(read[RTA_PRIORITY]).value_or(0);
     if (hop) {
-        return route::Route{*destination, hop->egress, hop->gateway, metric};
+        return route::Route{*destination, hop->egress, hop->gateway, metric, hop->other_egress};
     }
     // A dead route leads nowhere and hides nothing.
     return (facts.rtm_flags & RTNH_F_DEAD) != 0 ? std::nullopt : std::optional(route::Route{*destination, {}, {}, metric});

@@ -68,9 +68,9 @@ po::options_description command_options() {
     add("backend", text("IP[:PORT]"), "connections forwarded to there");
     add("proto", text("PROTOCOL"), "tcp, udp or sctp");
     add("limit", text("N"), "stop after N connections");
-    add("src", text("IP:PORT"), "explain: the packet's source");
-    add("dst", text("IP:PORT"), "explain: its destination");
-    add("port", text("N"), "explain: NIC port it arrives on (get ports); default 0");
+    add("src", text("IP:PORT"), "explain: the packet's source; IPv6 in brackets: [IPV6]:PORT");
+    add("dst", text("IP:PORT"), "explain: its destination, likewise");
+    add("port", text("N"), "explain: NIC port it arrives on (get ports); default: the port of the route to its source");
     add("queue", text("N"), "explain: receive queue, and so worker, it arrives on; default 0");
     add("all", po::bool_switch(), "clear: of every service");
     add("until-restart", po::bool_switch(), "drain: the next start of penstockd ends the drain");

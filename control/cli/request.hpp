@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct Request {
     uint32_t limit = 0;        // 0: none
     v1::SocketAddress source;  // explain
     v1::SocketAddress destination;
-    uint32_t nic_port = 0;
+    std::optional<uint32_t> nic_port = {};
     uint32_t queue = 0;
     bool not_syn = false;
     bool all = false;  // clear: of every Service

@@ -51,19 +51,20 @@ v1::SetDrainedResponse ExplainView::set_drained(const v1::SetDrainedRequest& req
 }
 
 Result<v1::Explanation> ExplainView::explain(const rpc::ExplainQuestion& question) const {
-    if (question.port >= running_.ports.size()) {
-        return fail(Errc::InvalidArgument, "port " + std::to_string(question.port) + " does not exist; the last one is " +
-                                               std::to_string(running_.ports.size() - 1));
+    const worker::Inspector inspector = running_.workers.inspect();
+    const uint32_t port = question.port.value_or(inspector.arrival_port(question.key.source).value);
+    if (port >= running_.ports.size()) {
+        return fail(Errc::InvalidArgument,
+                    "port " + std::to_string(port) + " does not exist; the last one is " + std::to_string(running_.ports.size() - 1));
     }
-    const uint16_t queues = running_.ports[question.port]->facts().rx_queues;
+    const uint16_t queues = running_.ports[port]->facts().rx_queues;
     if (question.queue >= queues) {
         return fail(Errc::InvalidArgument,
                     "queue " + std::to_string(question.queue) + " does not exist; the port's last one is " + std::to_string(queues - 1));
     }
-    const worker::Inspector inspector = running_.workers.inspect();
     const worker::Explanation found =
         inspector.explain({.key = question.key,
-                           .port = {static_cast<uint8_t>(question.port)},
+                           .port = {static_cast<uint8_t>(port)},
                            .receiver = {static_cast<uint8_t>(question.queue % inspector.workers())},  // as PortPlan deals queues out
                            .tcp_not_syn = question.tcp_not_syn});
     v1::Explanation out;
@@ -75,6 +76,7 @@ Result<v1::Explanation> ExplainView::explain(const rpc::ExplainQuestion& questio
             }
         }
     }
+    out.set_arrival_port(port);
     out.set_verdict(found.verdict);
     if (found.reason) {
         out.set_drop_reason(std::string(text_of(*found.reason).counter));

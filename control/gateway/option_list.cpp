@@ -58,9 +58,10 @@ std::vector<po::options_description> settings() {
     std::vector<po::options_description> groups;
 
     groups.emplace_back("Ports, workers, memory", kColumns, kColumns / 2).add_options()
-        ("port", texts("FIELDS"), "'device=D;twin=NAME;address=A/L,...;mtu=N;mss=N', repeatable, needed at least once. device: a PCI address or a "
+        ("port", texts("FIELDS"), "'device=D;twin=NAME;address=A/L,...;mtu=N;mss=N;reverse-path=MODE', repeatable, needed at least once. device: a PCI address or a "
             "DPDK vdev string. twin: the Linux interface to create beside it. address: what the twin carries (default: none). mtu: IP bytes "
-            "(default 1500). mss: TCP segments that a SYN through the port may offer to take, at most (default: whatever it offers)")
+            "(default 1500). mss: TCP segments that a SYN through the port may offer to take, at most (default: whatever it offers). "
+            "reverse-path: overrides --reverse-path for packets that arrive by the port")
         ("workers", text("N"), "polling threads (default 1, or one for each of --worker-cores)")
         ("worker-cores", text("LIST"), "CPUs of the workers, as 2-5 or 1,1,2; one named twice gets two (default: the CPUs after the main "
             "core)")
@@ -126,7 +127,10 @@ std::vector<po::options_description> settings() {
         ("ip-options", text("WHAT")->default_value("pass"), "pass or drop: packets with IPv4 options. Source routes are dropped in any case")
         ("min-path-mtu", text("BYTES")->default_value("1280"), "smallest path MTU that a client's ICMP error may report to an endpoint that "
             "sees a SNAT address, 552-1500. The endpoint applies it to all clients. A smaller report is raised to BYTES; set it to the MTU of the "
-            "narrowest link that clients are behind");
+            "narrowest link that clients are behind")
+        ("reverse-path", text("MODE")->default_value("feasible"), "Reverse-path check of the source of each new flow and ping. feasible: sources "
+            "that are endpoints, lie in Pod CIDRs or in another port's directly connected subnet must arrive by a port of their route; others need "
+            "a route. strict: every source must arrive by a port of its route. loose: every source needs a route. off: no check");
 
     groups.emplace_back("Logging", kColumns, kColumns / 2).add_options()
         ("log-format", text("FORMAT")->default_value("text"), "text or json, one record a line on stderr")

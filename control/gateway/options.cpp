@@ -344,6 +344,13 @@ class Reader {
             return std::unexpected(min_path_mtu.error());
         }
         options_.packets.min_path_mtu = static_cast<uint16_t>(*min_path_mtu);
+        const auto reverse_path = parse_reverse_path(text("reverse-path"));
+        if (!reverse_path) {
+            return refuse("reverse-path", reverse_path.error().what);
+        }
+        for (size_t i = 0; i < options_.ports.size(); ++i) {
+            options_.packets.reverse_path[i] = options_.ports[i].reverse_path.value_or(*reverse_path);
+        }
         return {};
     }
 

@@ -60,13 +60,30 @@ Status read_field(PortOption& port, std::string_view name, std::string_view valu
             return refuse(name, quoted(value) + " is not in " + std::to_string(kMssMin) + "-" + std::to_string(kMssMax));
         }
         port.mss = static_cast<uint16_t>(*mss);
+    } else if (name == "reverse-path") {
+        const auto check = parse_reverse_path(value);
+        if (!check) {
+            return refuse(name, check.error().what);
+        }
+        port.reverse_path = *check;
     } else {
-        return fail(Errc::InvalidArgument, "there is no field " + quoted(name) + "; the fields are device, twin, address, mtu, mss");
+        return fail(Errc::InvalidArgument,
+                    "there is no field " + quoted(name) + "; the fields are device, twin, address, mtu, mss, reverse-path");
     }
     return {};
 }
 
 }  // namespace
+
+Result<config::ReversePath> parse_reverse_path(std::string_view text) {
+    using enum config::ReversePath;
+    for (const config::ReversePath check : {Feasible, Strict, Loose, Off}) {
+        if (text == config::to_string(check)) {
+            return check;
+        }
+    }
+    return fail(Errc::InvalidArgument, quoted(text) + " is none of feasible, strict, loose, off");
+}
 
 Result<PortOption> PortOption::parse(std::string_view text) {
     PortOption port;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "dataplane/base/result.hpp"
+#include "dataplane/config/packet_policy.hpp"
 #include "drivers/interface_address.hpp"
 
 namespace penstock::gateway {
@@ -28,13 +30,17 @@ struct PortOption {
     std::string device;  // a PCI address or a vdev string, checked as far as that goes without hardware
     std::string twin;    // name of the TAP twin: a Linux interface name that is not in use yet
     std::vector<drivers::InterfaceAddress> addresses;
-    uint16_t mtu = 1500;  // IP bytes
-    uint16_t mss = 0;     // what a SYN may offer at most that comes or leaves by the port; 0: anything
+    uint16_t mtu = 1500;                                   // IP bytes
+    uint16_t mss = 0;                                      // what a SYN may offer at most that comes or leaves by the port; 0: anything
+    std::optional<config::ReversePath> reverse_path = {};  // absent: what --reverse-path has
     bool operator==(const PortOption&) const = default;
 
     // InvalidArgument names the field and the rule: "twin: \"a/b\" is no interface name".
     static Result<PortOption> parse(std::string_view text);
 };
+
+// "feasible", "strict", "loose" or "off"; for --reverse-path and the field of the same name.
+[[nodiscard]] Result<config::ReversePath> parse_reverse_path(std::string_view text);
 
 // Several ports must not share a device, a twin's name or an address (but a link-local one), and be at most limits::kNicPortsMax.
 [[nodiscard]] Status check_ports(const std::vector<PortOption>& ports);

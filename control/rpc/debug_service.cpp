@@ -31,7 +31,7 @@ Result<ExplainQuestion> from_proto(const v1::ExplainRequest& request) {
     question.key.destination = *destination;
     question.key.source_port = *source_port;
     question.key.destination_port = *destination_port;
-    question.port = request.port();
+    question.port = request.has_port() ? std::optional(request.port()) : std::nullopt;
     question.queue = request.queue();
     question.tcp_not_syn = request.tcp_not_syn();
     return question;

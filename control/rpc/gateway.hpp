@@ -77,7 +77,7 @@ class StatusSource {
 
 struct ExplainQuestion {
     packet::FlowKey key;
-    uint32_t port = 0;
+    std::optional<uint32_t> port = {};  // absent: that of the route to the source
     uint32_t queue = 0;
     bool tcp_not_syn = false;
 };

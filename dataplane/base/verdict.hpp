@@ -70,6 +70,8 @@ enum class Verdict : uint8_t {
     X(SctpNoAssociation, "sctp_no_association", "an SCTP packet to a Service that belongs to no association and begins none")              \
     X(SctpWrongTag, "sctp_wrong_tag", "an SCTP packet whose verification tag is not its association's")                                    \
     X(InvalidTcpFlags, "invalid_tcp_flags", "a combination of TCP flags that no stack sends")                                              \
+    X(ReversePath, "reverse_path",                                                                                                         \
+      "the source address has no route, or belongs behind another port than the packet arrived by (--reverse-path)")                       \
     X(StrayReply, "stray_reply", "a packet from an endpoint's port that belongs to no flow: it would show the endpoint's own address")     \
     X(ConnectionTableFull, "connection_table_full", "this worker's connection table had no room for a new flow")                           \
     X(SnatPortsExhausted, "snat_ports_exhausted", "every SNAT port towards this endpoint is in use")                                       \

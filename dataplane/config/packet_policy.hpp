@@ -8,6 +8,18 @@
 
 namespace penstock::config {
 
+// By which NicPorts the first packet of a flow may arrive, judged by the route to its source (RFC 3704).
+enum class ReversePath : uint8_t {
+    Feasible,  // inside sources (endpoints, Pod CIDRs, other ports' directly connected subnets): by a port that the route names
+    Strict,    // by the port of the route, or of one of its equal-cost next hops
+    Loose,     // by any port, if there is a route
+    Off,       // by any port
+};
+[[nodiscard]] constexpr const char* to_string(ReversePath check) noexcept {
+    constexpr std::array<const char*, 4> kNames{"feasible", "strict", "loose", "off"};
+    return kNames[static_cast<size_t>(check)];
+}
+
 struct PacketPolicy {
     bool answers_vip_echo = true;   // echo requests to an address that only Services have (ICMP-007); else they are dropped
     bool passes_ip_options = true;  // IPv4 options other than source routes, which are never passed on
@@ -22,6 +34,7 @@ struct PacketPolicy {
     // The least MTU that a client's "too big" may tell an endpoint that sees a SNAT address: what the endpoint believes of that path it
     // believes of all clients (ICMP-003). IPv6's own minimum.
     uint16_t min_path_mtu = 1'280;
+    std::array<ReversePath, limits::kNicPortsMax> reverse_path{};  // by the port where the packet arrives
 };
 
 }  // namespace penstock::config

@@ -93,6 +93,10 @@ bool ServiceTable::is_flow_address(const IpAddr& address) const noexcept {
     return flow_addresses_.find(HashOf{mix_}(address), [&](const FlowAddress& row) { return row.address == address; }) != nullptr;
 }
 
+bool ServiceTable::is_endpoint(const IpAddr& address) const noexcept {
+    return endpoints_.find(HashOf{mix_}(address), [&](const Endpoint& row) { return row.address == address; }) != nullptr;
+}
+
 bool ServiceTable::is_kept_backend(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
     return kept_backends_.find(hash(address, port, protocol),
                                [&](const KeptBackend& row) { return is_at(row, address, port, protocol); }) != nullptr;

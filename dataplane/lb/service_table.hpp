@@ -107,6 +107,8 @@ class ServiceTable {
     // False where no Service has an endpoint with this address, or had one since this process started. Of others it may be true as well:
     // among thousands of endpoints it nearly always is.
     [[nodiscard]] bool may_be_endpoint(const IpAddr& address) const noexcept { return endpoint_addresses_.may_hold(address); }
+    // True where some Service offers an endpoint with this address to new flows.
+    [[nodiscard]] bool is_endpoint(const IpAddr& address) const noexcept;
     // How flows to this destination were and are placed; any() is false where it never was a frontend.
     [[nodiscard]] PlacementModes placement_modes(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
         return placement_modes(address, port, protocol, hash(address, port, protocol));
@@ -150,6 +152,9 @@ class ServiceTable {
         PlacementModes modes;
         uint64_t gone_as = 0;
     };
+    struct Endpoint {
+        IpAddr address;
+    };
     // Every question of a table is hashed by one secret.
     struct HashOf {
         KeyedMix mix;
@@ -158,6 +163,7 @@ class ServiceTable {
         }
         [[nodiscard]] uint64_t operator()(const Vip& row) const noexcept { return (*this)(row.address); }
         [[nodiscard]] uint64_t operator()(const FlowAddress& row) const noexcept { return (*this)(row.address); }
+        [[nodiscard]] uint64_t operator()(const Endpoint& row) const noexcept { return (*this)(row.address); }
         template <typename Row>
         [[nodiscard]] uint64_t operator()(const Row& row) const noexcept {
             return mix.of(load<uint64_t>(row.address.bytes().data()), load<uint64_t>(row.address.bytes().data() + 8),
@@ -180,6 +186,7 @@ class ServiceTable {
     SharedHash<KeptBackend, HashOf>::View kept_backends_;
     SharedHash<RetiredFrontend, HashOf>::View retired_;
     SharedHash<FlowAddress, HashOf>::View flow_addresses_;
+    SharedHash<Endpoint, HashOf>::View endpoints_;
     PortBitsByProtocol node_ports_;
     PortBitsByProtocol frontend_ports_;  // of all classes, those that are gone included
     PortBitsByProtocol endpoint_ports_;  // likewise

@@ -79,7 +79,8 @@ ServiceTableBuilder::ServiceTableBuilder(size_t remembered_max)
       vips_(hash_of_),
       kept_backends_(hash_of_),
       retired_(hash_of_),
-      flow_addresses_(hash_of_) {}
+      flow_addresses_(hash_of_),
+      endpoints_(hash_of_) {}
 
 uint64_t ServiceTableBuilder::hash(const IpAddr& address, L4Port port, Protocol protocol) const noexcept {
     return hash_of_(Departure{address, port, protocol, 0});
@@ -257,8 +258,31 @@ void ServiceTableBuilder::note_endpoints(const Service& service) {
     }
 }
 
+void ServiceTableBuilder::count_endpoints(const Service& service) {
+    for (const BackendSet& set : service.sets) {
+        for (const Backend& backend : set.usable) {
+            if (++sets_of_endpoint_[backend.address] == 1) {
+                endpoints_.insert({backend.address});
+            }
+        }
+    }
+}
+
+void ServiceTableBuilder::count_endpoints_out(const Service& service) {
+    for (const BackendSet& set : service.sets) {
+        for (const Backend& backend : set.usable) {
+            const auto counted = sets_of_endpoint_.find(backend.address);
+            if (--counted->second == 0) {
+                sets_of_endpoint_.erase(counted);
+                endpoints_.erase(hash_of_(backend.address), [&](const Endpoint& row) { return row.address == backend.address; });
+            }
+        }
+    }
+}
+
 void ServiceTableBuilder::add_backends(const Service& service) {
     note_endpoints(service);
+    count_endpoints(service);
     for_each_kept(service, [&](const Backend& backend) {
         const uint64_t at = hash(backend.address, backend.port, service.protocol);
         if (KeptBackend* row = kept_backends_.find_to_edit(at, IsAt{backend.address, backend.port, service.protocol})) {
@@ -272,6 +296,7 @@ void ServiceTableBuilder::add_backends(const Service& service) {
 }
 
 void ServiceTableBuilder::remove_backends(const Service& service) {
+    count_endpoints_out(service);
     for_each_kept(service, [&](const Backend& backend) {
         const uint64_t at = hash(backend.address, backend.port, service.protocol);
         KeptBackend* row = kept_backends_.find_to_edit(at, IsAt{backend.address, backend.port, service.protocol});
@@ -343,6 +368,7 @@ std::shared_ptr<const ServiceTable> ServiceTableBuilder::table() {
     next->kept_backends_ = kept_backends_.view();
     next->retired_ = retired_.view();
     next->flow_addresses_ = flow_addresses_.view();
+    next->endpoints_ = endpoints_.view();
     next->node_ports_ = node_ports_;
     next->frontend_ports_ = frontend_ports_;
     next->endpoint_ports_ = endpoint_ports_;

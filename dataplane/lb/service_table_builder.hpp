@@ -28,9 +28,9 @@ class ServiceTableBuilder {
     void set_vip(const IpAddr& address, bool is_vip);
     void set_node_port(L4Port port, Protocol protocol, bool is_declared);
 
-    // The addresses and ports of a Service's endpoints, which stay known, and the endpoints of its sets with SourceMode::Keep: counted,
-    // because service ports may share endpoints. Of a service that changes, add the new version before the former one is removed: what
-    // stays then does not count as gone.
+    // The addresses and ports of a Service's endpoints, of which the ports stay known, and the endpoints of its sets with SourceMode::Keep.
+    // Both addresses and kept endpoints are counted, because service ports may share them. Of a service that changes, add the new version
+    // before the former one is removed: what stays then does not count as gone.
     void add_backends(const Service& service);
     void remove_backends(const Service& service);
 
@@ -46,6 +46,7 @@ class ServiceTableBuilder {
     using RetiredFrontend = ServiceTable::RetiredFrontend;
     using Vip = ServiceTable::Vip;
     using FlowAddress = ServiceTable::FlowAddress;
+    using Endpoint = ServiceTable::Endpoint;
     // What is gone, oldest first, and the departure it stands for; it is outdated where the row is back or gone anew.
     struct Departure {
         IpAddr address;
@@ -73,6 +74,8 @@ class ServiceTableBuilder {
     void retire(const IpAddr& address, L4Port port, Protocol protocol, PlacementModes modes);
     static void set_bit(ServiceTable::PortBitsByProtocol& ports, L4Port port, Protocol protocol, bool is_set);
     void note_endpoints(const Service& service);
+    void count_endpoints(const Service& service);
+    void count_endpoints_out(const Service& service);
     // One more row, or one less, has the address.
     void add_flow_address(const IpAddr& address);
     void remove_flow_address(const IpAddr& address);
@@ -88,6 +91,9 @@ class ServiceTableBuilder {
     SharedHash<KeptBackend, HashOf> kept_backends_;
     SharedHash<RetiredFrontend, HashOf> retired_;
     SharedHash<FlowAddress, HashOf> flow_addresses_;
+    SharedHash<Endpoint, HashOf> endpoints_;
+    // In how many sets each of them is. Beside the table, so that counting up and down again copies no page that versions share.
+    std::unordered_map<IpAddr, uint32_t> sets_of_endpoint_;
     ServiceTable::PortBitsByProtocol node_ports_;
     // These only grow.
     ServiceTable::PortBitsByProtocol frontend_ports_, endpoint_ports_;

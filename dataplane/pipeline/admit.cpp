@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dataplane/conn/tcp_state.hpp"
+#include "dataplane/pipeline/reverse_path.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -91,12 +92,14 @@ PENSTOCK_NOINLINE Admission mid_stream(const config::Snapshot& snapshot, const l
 
 }  // namespace
 
-Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed, Sender sender) noexcept {
+Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed, NicPortId arrival,
+                Sender sender) noexcept {
     // What Linux forwards for others has been through its routes already, and what no Service declares is no Service's.
     if (sender == Sender::Host && (frontend == nullptr || !snapshot.routes->is_host_address(parsed.key.source))) {
         return {};
     }
     const auto is_forged = [&] { return sender == Sender::Outside && is_gateways_own(snapshot, parsed.key); };
+    const auto is_astray = [&] { return sender == Sender::Outside && source_path(snapshot, parsed.key.source, arrival) != SourcePath::Ok; };
     const auto drop = [&](DropReason reason) { return Admission{Admission::Kind::Drop, reason, frontend, nullptr}; };
 
     if (frontend == nullptr) {
@@ -106,7 +109,9 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
             return {};
         }
         if (snapshot.services->is_vip(parsed.key.destination)) {
-            return is_forged() ? drop(DropReason::MartianSource) : closed_port(snapshot, parsed);
+            return is_forged()   ? drop(DropReason::MartianSource)
+                   : is_astray() ? drop(DropReason::ReversePath)
+                                 : closed_port(snapshot, parsed);
         }
         return is_stray(snapshot, parsed) ? drop(DropReason::StrayReply) : Admission{};
     }
@@ -115,6 +120,9 @@ Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* fronten
     }
     if (is_forged()) {
         return drop(DropReason::MartianSource);
+    }
+    if (is_astray()) {
+        return drop(DropReason::ReversePath);
     }
     if (parsed.key.protocol == Protocol::Tcp) {
         if (const conn::TcpFlagClass flags = conn::classify(parsed.tcp_flags); flags != conn::TcpFlagClass::Syn) [[unlikely]] {

@@ -28,8 +28,9 @@ struct Admission {
 };
 
 // Order matters and is the requirement sheet's: source ranges before policy and reject (SRC-001), no flow for a segment that cannot open
-// one (REJ-005), the Local rules before the plain empty one (ETP-003).
+// one (REJ-005), the Local rules before the plain empty one (ETP-003). Spoofed sources come before whatever would answer them.
+// `arrival`: the NicPort that the packet arrived by.
 [[nodiscard]] Admission admit(const config::Snapshot& snapshot, const lb::FrontendRow* frontend, const packet::Parsed& parsed,
-                              Sender sender = Sender::Outside) noexcept;
+                              NicPortId arrival, Sender sender = Sender::Outside) noexcept;
 
 }  // namespace penstock::pipeline

@@ -4,6 +4,7 @@
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/reverse_path.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -49,6 +50,12 @@ void serve_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (!from_host && (is_hosts_own || snapshot.snat->addresses.contains(parsed.key.source))) {
         return burst.drop(i, DropReason::MartianSource);
     }
+    // Otherwise one spoofed request would have the gateway answer an inside host. A link-local source has no route, and asks on its own
+    // link.
+    const bool is_on_link = !parsed.key.source.is_v4() && parsed.key.source.is_link_local();
+    if (!from_host && !is_on_link && source_path(snapshot, parsed.key.source, burst.arrival[i].port) != SourcePath::Ok) {
+        return burst.drop(i, DropReason::ReversePath);
+    }
     switch (snapshot.services->echo(parsed.key.destination, parsed.key.source)) {
         case lb::ServiceTable::Echo::Answer:
             break;
@@ -65,7 +72,7 @@ void serve_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         return;
     }
     // There is one such address on each link, and no route says which is meant (RFC 4291, 2.5.6).
-    if (!parsed.key.source.is_v4() && parsed.key.source.is_link_local()) {
+    if (is_on_link) {
         return burst.drop(i, DropReason::MartianSource);
     }
     answer(ctx, burst, i);

@@ -350,7 +350,8 @@ PENSTOCK_NOINLINE void settle_unopened(WorkerContext& ctx, Burst& burst, uint32_
 bool choose(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow* frontend, Opening& opening,
             lb::AffinityTable::Pin& pin) noexcept {
     const bool from_host = burst.arrival[i].note.from_host;
-    const Admission admission = admit(*ctx.snapshot, frontend, burst.parsed[i], from_host ? Sender::Host : Sender::Outside);
+    const Admission admission =
+        admit(*ctx.snapshot, frontend, burst.parsed[i], burst.arrival[i].port, from_host ? Sender::Host : Sender::Outside);
     if (admission.kind != Admission::Kind::Open) {
         settle_unopened(ctx, burst, i, admission);
         return false;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -43,10 +44,25 @@ class Intervals {
     Intervals() = default;
 
     // Ranges are prefixes: two of them nest or are disjoint. Of equal ones the later wins. O(n log n).
-    explicit Intervals(std::vector<Range<Key>> ranges) {
+    explicit Intervals(std::vector<Range<Key>> ranges)
+        : Intervals(std::move(ranges), [](std::span<const Range<Key>> equal) { return equal.back().answer; }) {}
+
+    // `answer_of(equal)` returns the answer of equal ranges, given in their original order; never an empty span.
+    template <typename AnswerOf>
+    Intervals(std::vector<Range<Key>> ranges, AnswerOf&& answer_of) {
         // Outer ranges before the inner ones that start with them.
         std::ranges::stable_sort(
             ranges, [](const Range<Key>& a, const Range<Key>& b) { return a.first != b.first ? a.first < b.first : a.last > b.last; });
+        size_t distinct = 0;
+        for (size_t i = 0, end = 0; i < ranges.size(); i = end) {
+            const Range<Key> range = ranges[i];
+            for (end = i + 1; end < ranges.size() && ranges[end].first == range.first && ranges[end].last == range.last;) {
+                ++end;
+            }
+            const uint32_t answer = answer_of(std::span<const Range<Key>>(ranges).subspan(i, end - i));
+            ranges[distinct++] = {range.first, range.last, answer};
+        }
+        ranges.resize(distinct);
         cuts_.reserve(ranges.size() * 2 + 1);
         std::vector<Range<Key>> open;  // the ranges around the current place, innermost last
         const auto close_innermost = [&] {
@@ -67,6 +83,16 @@ class Intervals {
         while (!open.empty()) {
             close_innermost();
         }
+    }
+
+    // The same intervals with other answers; neighbours whose new answers are equal become one. O(n).
+    template <typename AnswerOf>
+    [[nodiscard]] Intervals with_answers(AnswerOf&& answer_of) const {
+        Intervals out;
+        for (const Interval<Key>& interval : cuts_) {
+            out.cut(interval.first, answer_of(interval.answer));
+        }
+        return out;
     }
 
     // Single addresses, which win over everything; of equal ones the later. O(n + h log h): a neighbour that comes or goes must not cost

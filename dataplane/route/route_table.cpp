@@ -10,33 +10,6 @@
 namespace penstock::route {
 namespace {
 
-// Gives each way to leave one row, however many routes lead there: a full Internet table has a million routes and a handful of ways.
-class HopNumbers {
- public:
-    struct Found {
-        uint32_t number;
-        bool is_new;
-    };
-    // `next` is the number of a new one.
-    Found find(NicPortId egress, const std::optional<IpAddr>& address, uint32_t next) {
-        const auto [at, is_new] = numbers_.try_emplace(Key{egress, address}, next);
-        return {at->second, is_new};
-    }
-
- private:
-    struct Key {
-        NicPortId egress;
-        std::optional<IpAddr> address;
-        bool operator==(const Key&) const = default;
-    };
-    struct Hash {
-        size_t operator()(const Key& key) const noexcept {
-            return (key.address ? std::hash<IpAddr>{}(*key.address) : 0) * 31 + key.egress.value;
-        }
-    };
-    std::unordered_map<Key, uint32_t, Hash> numbers_;
-};
-
 constexpr auto by_hop = [](const Neighbour& n) { return std::tie(n.port, n.address); };
 
 // The address whose host bits are all set reaches everyone on the link (RFC 919), but a /31 has none (RFC 3021) and a /32 no link.
@@ -48,6 +21,21 @@ std::optional<IpAddr> directed_broadcast(const LocalAddress& local) {
 }
 
 }  // namespace
+
+// What tells one Hop from another.
+struct RouteTable::Way {
+    NicPortId egress;
+    std::optional<IpAddr> address;  // of the next hop; absent: the destination
+    PortSet best_ports = 0, all_ports = 0;
+    bool operator==(const Way&) const = default;
+
+    struct Hash {
+        size_t operator()(const Way& way) const noexcept {
+            const size_t ports = size_t{way.best_ports} << 24 | size_t{way.all_ports} << 8 | way.egress.value;
+            return (way.address ? std::hash<IpAddr>{}(*way.address) : 0) * 31 + ports;
+        }
+    };
+};
 
 const char* to_string(NeighbourState state) noexcept {
     switch (state) {
@@ -73,6 +61,7 @@ std::shared_ptr<const RouteTable> RouteTable::build(std::vector<Route> routes, s
     table->ports_ = std::move(ports);
     std::ranges::stable_sort(table->neighbours_, {}, by_hop);
     table->add_routes();
+    table->add_connected_subnets();
     table->add_local_addresses();
     std::ranges::transform(vips, std::back_inserter(table->present_vips_), &LocalAddress::address);
     std::ranges::sort(table->present_vips_);
@@ -90,27 +79,45 @@ void RouteTable::add_routes() {
         order, [](const Route* a, const Route* b) { return std::tie(b->metric, b->egress) < std::tie(a->metric, a->egress); });
 
     hops_ = {Hop{}};  // Intervals::kNone
-    HopNumbers numbers;
-    const auto number_of = [&](NicPortId egress, const std::optional<IpAddr>& address) {
-        const auto [number, is_new] = numbers.find(egress, address, static_cast<uint32_t>(hops_.size()));
+    // Gives each way to leave one row, however many routes lead there: a full Internet table has a million routes and a handful of ways.
+    std::unordered_map<Way, uint32_t, Way::Hash> numbers;
+    const auto number_of = [&](const Way& way) {
+        const auto [at, is_new] = numbers.try_emplace(way, static_cast<uint32_t>(hops_.size()));
         if (is_new) {
-            hops_.push_back(make_hop(egress, address));
+            hops_.push_back(make_hop(way));
         }
-        return number;
+        return at->second;
     };
     std::vector<Range<uint32_t>> ranges_v4;
     std::vector<Range<Uint128>> ranges_v6;
-    for (const Route* route : order) {
-        const uint32_t answer = route->egress.is_set() ? number_of(route->egress, route->gateway) : Intervals<uint32_t>::kNone;
-        const IpAddr& address = route->destination.address();
-        if (address.is_v4()) {
-            ranges_v4.push_back(range_of(number_v4(address), route->destination.length(), answer));
+    for (uint32_t i = 0; i < order.size(); ++i) {
+        const Prefix& destination = order[i]->destination;
+        if (destination.address().is_v4()) {
+            ranges_v4.push_back(range_of(number_v4(destination.address()), destination.length(), i));
         } else {
-            ranges_v6.push_back(range_of(number_v6(address), route->destination.length(), answer));
+            ranges_v6.push_back(range_of(number_v6(destination.address()), destination.length(), i));
         }
     }
-    Intervals<uint32_t> v4(std::move(ranges_v4));
-    Intervals<Uint128> v6(std::move(ranges_v6));
+    // Of routes with one prefix; the last one is preferred.
+    const auto hop_of = [&](const auto& equal) {
+        const Route& best = *order[equal.back().answer];
+        if (!best.egress.is_set()) {
+            return uint32_t{0};  // Intervals::kNone
+        }
+        Way way{best.egress, best.gateway};
+        for (const auto& range : equal) {
+            const Route& route = *order[range.answer];
+            const auto ports = static_cast<PortSet>(set_of(route.egress) | route.other_egress);
+            way.all_ports |= ports;
+            way.best_ports |= route.metric == best.metric ? ports : PortSet{0};
+        }
+        return number_of(way);
+    };
+    Intervals<uint32_t> v4(std::move(ranges_v4), hop_of);
+    Intervals<Uint128> v6(std::move(ranges_v6), hop_of);
+    const auto best_ports = [&](uint32_t hop) { return uint32_t{hops_[hop].best_ports}; };
+    sources_v4_ = PrefixMap4(v4.with_answers(best_ports));
+    sources_v6_ = PrefixMap6(v6.with_answers(best_ports));
 
     // A neighbour counts as one only where its address is routed straight to its link; 10.0.0.5 seen on p0 says nothing about a packet that
     // a longer prefix sends through p1, or through a router on p0.
@@ -122,7 +129,7 @@ void RouteTable::add_routes() {
         if (!under.is_destination || under.egress != neighbour.port) {
             continue;
         }
-        const uint32_t answer = number_of(neighbour.port, neighbour.address);
+        const uint32_t answer = number_of({neighbour.port, neighbour.address, under.best_ports, under.all_ports});
         if (is_v4) {
             hosts_v4.push_back({number_v4(neighbour.address), answer});
         } else {
@@ -147,9 +154,39 @@ void RouteTable::add_routes() {
     v6_ = PrefixMap6(v6);
 }
 
-// No `address`: the destination itself is the next hop.
-Hop RouteTable::make_hop(NicPortId egress, const std::optional<IpAddr>& address) const noexcept {
-    Hop hop{.egress = egress, .is_destination = !address.has_value()};
+// A default route without a gateway (a point-to-point link) does not make the Internet directly connected.
+void RouteTable::add_connected_subnets() {
+    std::vector<Range<uint32_t>> v4;
+    std::vector<Range<Uint128>> v6;
+    const auto add = [&](const Prefix& subnet, NicPortId port) {
+        if (subnet.address().is_v4()) {
+            v4.push_back(range_of(number_v4(subnet.address()), subnet.length(), uint32_t{set_of(port)}));
+        } else {
+            v6.push_back(range_of(number_v6(subnet.address()), subnet.length(), uint32_t{set_of(port)}));
+        }
+    };
+    for (const LocalAddress& local : addresses_) {
+        if (const auto subnet = Prefix::make(local.address, local.prefix_length)) {
+            add(*subnet, local.port);
+        }
+    }
+    for (const Route& route : routes_) {
+        if (!route.gateway && route.egress.is_set() && route.destination.length() > 0) {
+            add(route.destination, route.egress);
+        }
+    }
+    const auto all_of = [](const auto& equal) {
+        uint32_t ports = 0;
+        std::ranges::for_each(equal, [&](const auto& range) { ports |= range.answer; });
+        return ports;
+    };
+    connected_v4_ = PrefixMap4(Intervals<uint32_t>(std::move(v4), all_of));
+    connected_v6_ = PrefixMap6(Intervals<Uint128>(std::move(v6), all_of));
+}
+
+Hop RouteTable::make_hop(const Way& way) const noexcept {
+    const auto& [egress, address, best_ports, all_ports] = way;
+    Hop hop{.egress = egress, .is_destination = !address.has_value(), .best_ports = best_ports, .all_ports = all_ports};
     const EgressPort* own = port(egress);
     if (own != nullptr) {
         hop.mtu = own->mtu;

@@ -17,10 +17,18 @@
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
+#include "dataplane/base/limits.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/route/prefix_map.hpp"
 
 namespace penstock::route {
+
+// Some NicPorts: bit p stands for NicPort p.
+using PortSet = uint16_t;
+static_assert(limits::kNicPortsMax <= 16);
+[[nodiscard]] constexpr PortSet set_of(NicPortId port) noexcept {
+    return port.value < 16 ? static_cast<PortSet>(1U << port.value) : PortSet{0};
+}
 
 // A route of Linux's main table.
 struct Route {
@@ -28,6 +36,7 @@ struct Route {
     NicPortId egress;               // unset: it leads elsewhere than through a twin, so no packet of ours may follow a shorter prefix
     std::optional<IpAddr> gateway;  // absent: the destination is on the link
     uint32_t metric = 0;            // lower wins between equal prefixes
+    PortSet other_egress = 0;       // of the route's other next hops (multipath), which packets do not take but may come from
     bool operator==(const Route&) const = default;
 };
 
@@ -79,6 +88,8 @@ struct alignas(kCacheLine) Hop {
     uint32_t neighbour_index = kNoNeighbour;  // in RouteTable::neighbours()
     bool is_destination = false;              // on the link and not asked for yet: the next hop is the destination itself
     IpAddr address;                           // of the next hop; unused where is_destination
+    PortSet best_ports = 0;                   // of the preferred route and of those equal to it in prefix and metric
+    PortSet all_ports = 0;                    // of all routes with that prefix, whatever their metric
 
     static constexpr uint32_t kNoNeighbour = ~uint32_t{0};
     // Whom to resolve.
@@ -108,13 +119,17 @@ class RouteTable {
     // Longest prefix match, for each packet. Null: no route. Any worker; valid as long as the table.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop(Be32 destination) const noexcept { return hop_at(v4_.find(destination.host())); }
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop(const IpAddr& destination) const noexcept {
-        const auto high = load<uint64_t>(destination.bytes().data());
-        const auto low = load<uint64_t>(destination.bytes().data() + 8);
-        // IpAddr::is_v4() in two comparisons: bytes 8 to 11 of ::ffff:0:0, as a little-endian number.
-        if (high == 0 && static_cast<uint32_t>(low) == 0xffff0000) {
-            return hop(Be32::from_raw(static_cast<uint32_t>(low >> 32)));
-        }
-        return hop_at(v6_.find(__builtin_bswap64(high), __builtin_bswap64(low)));
+        return hop_at(find(v4_, v6_, destination));
+    }
+    // Reverse path (RFC 3704): the ports of the route to `source` and of its equal-cost next hops; 0: no route. Asked for each new flow, so
+    // it has a map of its own, where prefixes with one answer are one: a handful of intervals, however many routes there are.
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE PortSet ports_towards(const IpAddr& source) const noexcept {
+        return static_cast<PortSet>(find(sources_v4_, sources_v6_, source));
+    }
+    // The ports whose twins are directly connected to the subnet of `source`, the longest one that is directly connected to any: the prefix
+    // of a twin's address, or of a route without a gateway, default routes apart. 0: it is in none.
+    [[nodiscard]] PortSet connected_ports(const IpAddr& source) const noexcept {
+        return static_cast<PortSet>(find(connected_v4_, connected_v6_, source));
     }
     // Fetches what hop() reads first, where the table is too large to lie in the first-level cache; else it does nothing.
     PENSTOCK_ALWAYS_INLINE void prefetch(Be32 destination) const noexcept { v4_.prefetch(destination.host()); }
@@ -142,13 +157,25 @@ class RouteTable {
     [[nodiscard]] const std::vector<EgressPort>& ports() const noexcept { return ports_; }
 
  private:
+    // The answer for an address of either family.
+    [[nodiscard]] static PENSTOCK_ALWAYS_INLINE uint32_t find(const PrefixMap4& v4, const PrefixMap6& v6, const IpAddr& address) noexcept {
+        const auto high = load<uint64_t>(address.bytes().data());
+        const auto low = load<uint64_t>(address.bytes().data() + 8);
+        // IpAddr::is_v4() in two comparisons: bytes 8 to 11 of ::ffff:0:0, as a little-endian number.
+        if (high == 0 && static_cast<uint32_t>(low) == 0xffff0000) {
+            return v4.find(Be32::from_raw(static_cast<uint32_t>(low >> 32)).host());
+        }
+        return v6.find(__builtin_bswap64(high), __builtin_bswap64(low));
+    }
     void add_routes();
+    void add_connected_subnets();
     void add_local_addresses();
     [[nodiscard]] uint32_t neighbour_index(NicPortId port, const IpAddr& address) const noexcept;
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop_at(uint32_t answer) const noexcept {
         return answer == Intervals<uint32_t>::kNone ? nullptr : &hops_[answer];
     }
-    [[nodiscard]] Hop make_hop(NicPortId egress, const std::optional<IpAddr>& address) const noexcept;
+    struct Way;
+    [[nodiscard]] Hop make_hop(const Way& way) const noexcept;
 
     std::vector<Route> routes_;
     std::vector<Neighbour> neighbours_;
@@ -158,6 +185,8 @@ class RouteTable {
     std::vector<Hop> hops_;  // what v4_ and v6_ answer indexes it
     PrefixMap4 v4_;
     PrefixMap6 v6_;
+    PrefixMap4 sources_v4_, connected_v4_;  // whose answers are PortSets
+    PrefixMap6 sources_v6_, connected_v6_;
     std::vector<IpAddr> local_;         // sorted
     AddressFilter may_be_local_;        // of the same
     std::vector<IpAddr> host_;          // those of them that are no broadcast addresses; sorted

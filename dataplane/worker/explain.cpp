@@ -10,6 +10,7 @@
 #include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/placement.hpp"
 #include "dataplane/worker/inspect.hpp"
+#include "dataplane/pipeline/reverse_path.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
 
 namespace penstock::worker {
@@ -129,12 +130,13 @@ class Teller {
         const lb::FrontendRow* frontend =
             snapshot_.services->find(query_.key.destination, query_.key.destination_port, query_.key.protocol);
         service_step(frontend);
-        const pipeline::Admission admission = pipeline::admit(snapshot_, frontend, parsed);
+        const pipeline::Admission admission = pipeline::admit(snapshot_, frontend, parsed, query_.port);
         switch (admission.kind) {
             case pipeline::Admission::Kind::Punt:
                 return decide("punt");
             case pipeline::Admission::Kind::Drop:
-                step("admit", std::string("dropped: ") + std::string(text_of(admission.reason).meaning));
+                step("admit", "dropped: " + (admission.reason == DropReason::ReversePath ? reverse_path_text()
+                                                                                         : std::string(text_of(admission.reason).meaning)));
                 return drop(admission.reason);
             case pipeline::Admission::Kind::Reject:
                 step("admit", admission.frontend == nullptr ? "rejected: closed ports of Services' addresses are told so (vip-closed-port)"
@@ -166,6 +168,43 @@ class Teller {
     }
 
     void service_step(const lb::FrontendRow* frontend) {
+    // Why admit() drops for ReversePath.
+    std::string reverse_path_text() const {
+        const std::string source = query_.key.source.to_string();
+        const route::RouteTable& routes = *snapshot_.routes;
+        const std::string mode = std::string(", not NicPort ") + std::to_string(query_.port.value) +
+                                 " where the packet arrives (--reverse-path " +
+                                 config::to_string(snapshot_.packets.reverse_path[query_.port.value]) + ")";
+        switch (pipeline::source_path(snapshot_, query_.key.source, query_.port)) {
+            case pipeline::SourcePath::Ok:
+                break;
+            case pipeline::SourcePath::NoRoute:
+                return "there is no route to the source " + source + " through a port of the gateway (--reverse-path)";
+            case pipeline::SourcePath::OtherPort:
+                return "the route to the source " + source + " leads through " + ports_text(routes.ports_towards(query_.key.source)) + mode;
+            case pipeline::SourcePath::OtherSubnet:
+                return "the source " + source + " is in a subnet directly connected to " +
+                       ports_text(routes.connected_ports(query_.key.source)) + mode;
+            case pipeline::SourcePath::InsideElsewhere:
+                return "the source " + source + " is in a Pod CIDR, and its route leads through " +
+                       ports_text(routes.ports_towards(query_.key.source)) + mode;
+            case pipeline::SourcePath::EndpointElsewhere:
+                return "the source " + source + " is an endpoint, and its route leads through " +
+                       ports_text(routes.ports_towards(query_.key.source)) + mode;
+        }
+        return "";
+    }
+
+    static std::string ports_text(route::PortSet ports) {
+        std::string text;
+        for (uint8_t port = 0; port < limits::kNicPortsMax; ++port) {
+            if ((ports & route::set_of({port})) != 0) {
+                text += (text.empty() ? "NicPort " : " or NicPort ") + std::to_string(port);
+            }
+        }
+        return text;
+    }
+
         const std::string destination = socket_text(query_.key.destination, query_.key.destination_port);
         if (frontend != nullptr) {
             out_.frontend_class = frontend->cls;
@@ -407,3 +446,9 @@ Explanation Inspector::explain(const ExplainQuery& query) const {
 }
 
 }  // namespace penstock::worker
+NicPortId Inspector::arrival_port(const IpAddr& source) const {
+    const config::Snapshot snapshot = workers_->current();
+    const route::Hop* const back = snapshot.routes->hop(source);
+    return back == nullptr ? NicPortId{0} : back->egress;
+}
+

@@ -74,7 +74,7 @@ struct WorkerView {
 // A packet to be explained: a TCP SYN (or mid-stream ACK) or a UDP datagram.
 struct ExplainQuery {
     packet::FlowKey key;
-    NicPortId port{0};
+    NicPortId port{0};     // where it arrives
     WorkerId receiver{0};  // the worker whose queue it arrives on
     bool tcp_not_syn = false;
 };
@@ -123,6 +123,8 @@ class Inspector {
     [[nodiscard]] uint64_t affinity_entries() const;
     [[nodiscard]] uint64_t affinity_entries_max() const;
 
+    // Where packets from `source` arrive by rights: the port of the route there; port 0 where there is none.
+    [[nodiscard]] NicPortId arrival_port(const IpAddr& source) const;
     // What would happen to this packet now. Takes nothing, sends nothing, counts nothing.
     [[nodiscard]] Explanation explain(const ExplainQuery& query) const;
 

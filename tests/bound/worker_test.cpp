@@ -1120,6 +1120,31 @@ TEST_P(Workers, TakeANewStateThoughTheySleep_GEN007) {
     for (L4Port round = 1; round <= 50; ++round) {
         ASSERT_TRUE(all_have_slept(sum(stats::Counter::Sleeps) / GetParam() + 1));
         TestService now = web_;
+TEST_P(Workers, ExplainByWhichPortASourceMayArrive) {
+    start(GetParam());
+    EXPECT_EQ(workers_->inspect().arrival_port(kClient), kUp);
+    EXPECT_EQ(workers_->inspect().arrival_port(backend_address(13)), kCluster);
+    const auto told = [&](const IpAddr& source, NicPortId port) {
+        const worker::Explanation explanation =
+            workers_->inspect().explain({.key = {source, kVip, 5000, 80, Protocol::Tcp, {}}, .port = port, .receiver = {0}});
+        const auto admit = std::ranges::find(explanation.steps, "admit", &worker::ExplainStep::stage);
+        EXPECT_EQ(explanation.verdict == "drop", explanation.reason == DropReason::ReversePath);
+        return admit == explanation.steps.end() ? std::string() : admit->finding;
+    };
+    EXPECT_EQ(told(backend_address(13), kUp),
+              "dropped: the source 10.80.2.13 is in a subnet directly connected to NicPort 1, not NicPort 0 where the packet arrives "
+              "(--reverse-path feasible)");
+    EXPECT_EQ(told(backend_address(13), kCluster), "any client may open a flow");
+    config::PacketPolicy strict;
+    strict.reverse_path.fill(config::ReversePath::Strict);
+    workers_.reset();
+    gateway_.set_packets(strict);
+    start(GetParam());
+    EXPECT_EQ(told(IpAddr::v4(198, 51, 100, 7), kCluster),
+              "dropped: the route to the source 198.51.100.7 leads through NicPort 0, not NicPort 1 where the packet arrives "
+              "(--reverse-path strict)");
+}
+
         now.backend_port = static_cast<L4Port>(9000 + round);
         workers_->publish(snapshot_of(gateway_, {now}));
         up_->put(from_client(static_cast<L4Port>(1000 + round)).build(), static_cast<uint16_t>(round % GetParam()));

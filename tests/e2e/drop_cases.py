@@ -129,6 +129,19 @@ def a_backend_without_a_route_is_named(lab):
           "explain does not name the reason")
 
 
+@case()
+def a_source_that_belongs_behind_another_port_is_named(lab):
+    """One datagram with a forged source would go round between two services that answer each other."""
+    lab.start(*udp_service())
+    until("the service echoes", lambda: _echoes(lab))
+    inside_address = "10.80.2.13"
+    datagram = ip_header(29, source=inside_address) + struct.pack("!HHHH", 5353, 5353, 9, 0) + b"x"
+    expect_one_drop(lab, "reverse_path", lambda: raw_frame(lab, datagram))
+    explain = ("explain", "--proto", "udp", "--src", f"{inside_address}:5353", "--dst", f"{VIP}:5353")
+    check("Verdict: drop (reverse_path)" in lab.gateway.ctl(*explain, "--port", "0").stdout, "explain passes it by the uplink")
+    check("reverse_path" not in lab.gateway.ctl(*explain).stdout, "explain drops it by its own port")
+
+
 def _log_says(lab, words):
     with open(lab.run.file("penstockd.log")) as log:
         return words in log.read()

@@ -100,6 +100,8 @@ TEST(Drops, EachHasItsReason) {
         {"mapped source", DropReason::MappedAddress, from_client().ipv6("::ffff:10.80.1.2", kVip6).tcp(1, 80, "S")},
         {"an extension header that is cut", DropReason::BadExtensionHeader, ip6().hop_by_hop().payload_length(4).tcp(1, 80, "S")},
         {"routing header of type 0", DropReason::SourceRouted, ip6().routing(0, 1).tcp(1, 80, "S")},
+        {"an inside address from outside", DropReason::ReversePath, from_client().ipv4("10.80.2.13", "80.11.12.10").tcp(1, 80, "S")},
+        {"an inside address from outside over IPv6", DropReason::ReversePath, from_client().ipv6("fd00:80:2::d", kVip6).tcp(1, 80, "S")},
         {"UDP over IPv6 without checksum", DropReason::NoUdpChecksum, ip6().udp(1, 80).l4_checksum(0)},
     };
     for (const DropCase& c : cases) {

@@ -1,6 +1,7 @@
 // The service table against a std::map from tuples to claims.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -38,6 +39,7 @@ TEST(ServiceTableProperty, AgreesWithAMap_SVC008_NODEPORT004_NODEPORT005_XIP007)
         std::set<IpAddr> vips;
         std::set<std::pair<L4Port, Protocol>> node_port_numbers;
         std::set<Tuple> kept;
+        std::set<IpAddr> endpoints;
 
         const uint64_t wanted = random.below(200);
         for (uint64_t i = 0; i < wanted; ++i) {
@@ -48,6 +50,7 @@ TEST(ServiceTableProperty, AgreesWithAMap_SVC008_NODEPORT004_NODEPORT005_XIP007)
                 set.source = random.one_in(2) ? SourceMode::Keep : SourceMode::Translate;
                 for (uint64_t b = random.below(3); b > 0; --b) {
                     set.usable.push_back({.address = some_address(random), .port = some_port(random)});
+                    endpoints.insert(set.usable.back().address);
                     if (set.source == SourceMode::Keep) {
                         kept.insert({set.usable.back().address, set.usable.back().port, service->protocol});
                     }
@@ -86,6 +89,7 @@ TEST(ServiceTableProperty, AgreesWithAMap_SVC008_NODEPORT004_NODEPORT005_XIP007)
             ASSERT_EQ((*table)->is_vip(address), vips.contains(address)) << address.to_string();
             ASSERT_EQ((*table)->is_node_port(port, protocol), node_port_numbers.contains({port, protocol})) << port;
             ASSERT_EQ((*table)->is_kept_backend(address, port, protocol), kept.contains(tuple)) << address.to_string() << " " << port;
+            ASSERT_EQ((*table)->is_endpoint(address), endpoints.contains(address)) << address.to_string();
         }
     }
 }
@@ -204,6 +208,12 @@ TEST(ServiceTableProperty, EachVersionIsItsPredecessorAndTheChanges_SVC008_GEN00
                 ASSERT_EQ(table.is_kept_backend(address, port, protocol), kept.contains(tuple));
                 ASSERT_EQ(table.is_vip(address), vips.contains(address));
                 ASSERT_EQ(table.is_node_port(port, protocol), node_ports.contains({port, protocol}));
+                const bool is_endpoint = std::ranges::any_of(in_force, [&](const auto& each) {
+                    return std::ranges::any_of(each->sets, [&](const BackendSet& set) {
+                        return std::ranges::find(set.usable, address, &Backend::address) != set.usable.end();
+                    });
+                });
+                ASSERT_EQ(table.is_endpoint(address), is_endpoint) << address.to_string();
             }
         }
         for (const auto& [table, expected] : versions) {

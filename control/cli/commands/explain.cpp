@@ -15,7 +15,9 @@ Result<std::string> run(Gateway* gateway, const Request& request) {
     packet.set_protocol(request.protocol);
     *packet.mutable_source() = request.source;
     *packet.mutable_destination() = request.destination;
-    packet.set_port(request.nic_port);
+    if (request.nic_port) {
+        packet.set_port(*request.nic_port);
+    }
     packet.set_queue(request.queue);
     packet.set_tcp_not_syn(request.not_syn);
     const auto explanation = gateway->explain(packet);
@@ -31,7 +33,7 @@ std::string explanation_text(const v1::ExplainRequest& request, const v1::Explan
     const bool is_tcp = request.protocol() == v1::PROTOCOL_TCP;
     std::string text = text_of(request.protocol()) + (is_tcp ? (request.tcp_not_syn() ? " ACK" : " SYN") : "") + " " +
                        text_of(request.source()) + " -> " + text_of(request.destination()) + ", arriving on port " +
-                       std::to_string(request.port()) + ", queue " + std::to_string(request.queue()) + "\n\n";
+                       std::to_string(explanation.arrival_port()) + ", queue " + std::to_string(request.queue()) + "\n\n";
     Table table({{"STAGE"}, {"FINDING"}});
     for (const v1::ExplainStep& step : explanation.steps()) {
         table.add({step.stage(), step.finding()});

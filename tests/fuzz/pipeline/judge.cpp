@@ -620,6 +620,15 @@ bool is_faultless(const Case& the) {
            the.in.l4 - the.in.l3 == (the.in.is_v4 ? 20U : 40U) && bytes_to_leave(the) <= the.rules.mtu() && the.in.l3 == kEtherBytes;
 }
 
+// From the wire of one port with an address of the other port's link.
+bool is_of_other_link(const Case& the) {
+    static const std::array<Prefix, 2> kUpLink{*Prefix::parse("10.80.1.0/24"), *Prefix::parse("fd00:80:1::/64")};
+    static const std::array<Prefix, 2> kClusterLink{*Prefix::parse("10.80.2.0/24"), *Prefix::parse("fd00:80:2::/64")};
+    const auto& other = the.arrived.port == test::kUp ? kClusterLink : kUpLink;
+    return !the.arrived.from_host && the.in.is_ip &&
+           std::ranges::any_of(other, [&](const Prefix& link) { return link.contains(the.in.source); });
+}
+
 // Necessary conditions of reasons, where a bystander can see them.
 bool may_be_dropped_for(const Case& the, DropReason reason) {
     const Sight& in = the.in;
@@ -630,6 +639,8 @@ bool may_be_dropped_for(const Case& the, DropReason reason) {
             return in.is_ip && in.ttl <= 1;
         case DropReason::SourceBlocked:
             return is_blocked(the);
+        case DropReason::ReversePath:
+            return is_of_other_link(the);
         case DropReason::SourceNotAllowed:
             return in.is_ip && !is_in_ranges(in.source);
         case DropReason::NoUdpChecksum:
@@ -733,6 +744,7 @@ void Judge::judge_openings(const Case& the) {
         return;
     }
     the.rule(opened_now == 1 && flow_of(the.before(), the.in), "a packet opens one connection at most, and shows its ports");
+    the.rule(!is_of_other_link(the), "nobody opens a connection with an address of another port's link");
     if (the.in.protocol != kTcp) {
         return;
     }

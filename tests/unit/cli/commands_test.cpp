@@ -187,6 +187,14 @@ TEST_F(CommandTest, ExplainAsksForThePacketDescribed) {
     EXPECT_TRUE(packet.tcp_not_syn());
 }
 
+// The gateway takes the port of the route to the source.
+TEST_F(CommandTest, ExplainNamesNoPortUnlessAsked) {
+    EXPECT_TRUE(run({"explain", "--proto", "tcp", "--src", "10.80.1.2:40000", "--dst", "80.11.12.10:80"}));
+    EXPECT_FALSE(gateway_.explain_request.has_port());
+    EXPECT_TRUE(run({"explain", "--proto", "tcp", "--src", "10.80.1.2:40000", "--dst", "80.11.12.10:80", "--port", "0"}));
+    EXPECT_TRUE(gateway_.explain_request.has_port());
+}
+
 TEST_F(CommandTest, ExplainAnnotationsPrintsTheTable_ANNG7) {
     const std::string all = run({"explain", "annotations"}).value();
     EXPECT_THAT(all, testing::ContainsRegex("\npenstock.io/connection-draining-timeout +300 s +yes "));

@@ -195,6 +195,15 @@ TEST(NetlinkMessages, WhatTakesRoutesAlongInSilence) {
     EXPECT_FALSE(next_hop_object_in(as_message(plain_route())));
 }
 
+// Packets leave by the first next hop; those that answer them may come by any.
+TEST(NetlinkMessages, AMultipathRouteNamesThePortsOfItsOtherNextHops) {
+    const Bytes bytes = multipath_route();
+    const auto route = route_in(as_message(bytes), {{kOtherIndex, NicPortId{3}}, {kTwinIndex, NicPortId{1}}});
+    ASSERT_TRUE(route);
+    EXPECT_EQ(route->egress, NicPortId{3});
+    EXPECT_EQ(route->other_egress, route::set_of({1}));
+}
+
 TEST(NetlinkMessages, NeighbourStatesAsTheyMatterToWorkers) {
     using enum route::NeighbourState;
     const struct {

@@ -227,6 +227,8 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--burst", "65"}, "--burst: \"65\""},
         {{"--burst", "3"}, "--burst: \"3\""},
         {{"--idle", "deeply"}, "--idle: \"deeply\""},
+        {{"--reverse-path", "lose"}, "--reverse-path: \"lose\" is none of feasible, strict, loose, off"},
+        {{"--port", "device=net_null0;twin=p1;reverse-path=on"}, "--port: reverse-path: \"on\" is none of feasible, strict, loose, off"},
         {{"--ip-options", "some"}, "--ip-options: \"some\" is neither pass nor drop"},
         {{"--min-path-mtu", "551"}, "--min-path-mtu: \"551\" is not in 552-1500"},
         {{"--min-path-mtu", "1501"}, "--min-path-mtu: \"1501\" is not in 552-1500"},
@@ -289,6 +291,20 @@ TEST(Options, ASegmentSizeIsTheBusinessOfItsPort) {
     EXPECT_FALSE(parse({})->packets.lowers_mss);
 }
 
+TEST(Options, APortMayCheckReversePathsInItsOwnWay) {
+    using enum config::ReversePath;
+    const auto modes = [](const std::vector<std::string>& arguments) {
+        const auto options = parse(arguments);
+        EXPECT_TRUE(options) << options.error().what;
+        return std::vector(options->packets.reverse_path.begin(), options->packets.reverse_path.begin() + 2);
+    };
+    const std::string second = "device=net_null0;twin=p1";
+    EXPECT_EQ(modes({"--port", second}), std::vector({Feasible, Feasible}));
+    EXPECT_EQ(modes({"--port", second, "--reverse-path", "strict"}), std::vector({Strict, Strict}));
+    EXPECT_EQ(modes({"--port", second + ";reverse-path=loose", "--reverse-path", "off"}), std::vector({Off, Loose}));
+    EXPECT_EQ(modes({"--port", second + ";reverse-path=feasible", "--reverse-path", "strict"}), std::vector({Strict, Feasible}));
+}
+
 TEST(Options, EachLinkMayHaveTheSameLinkLocalAddress) {
     const auto options = Options::parse({"--port", "device=net_null0;twin=p0;address=fd00::1/64,fe80::1/64;mtu=1280", "--port",
                                          "device=net_null1;twin=p1;address=fd00:1::1/64,fe80::1/64"});
@@ -340,7 +356,7 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--burst",          "--affinity-entries", "--healthz",        "--sync-limit",  "--vip-presence",
                                "--withdraw-empty", "--blocklist",        "--flow-rules",     "--vip-isolate", "--vip-mark",
                                "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "--ip-options",  "--midstream-pickup",
-                               "--min-path-mtu",   "--allow-empty",      "Examples"}) {
+                               "--min-path-mtu",   "--allow-empty",      "--reverse-path",   "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());
