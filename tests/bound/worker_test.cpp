@@ -840,6 +840,31 @@ TEST_P(Workers, ConvertToTheOtherFamily_ANN32) {
     EXPECT_EQ(rte_mempool_avail_count(pool()), buffers);
 }
 
+// An order of more flows than a round's slice is worked off in the rounds after, without another publication.
+TEST_P(Workers, WorkOffAnOrderOverManyRounds_DRAIN004) {
+    constexpr L4Port kFlows = 20 * limits::kFlowOrderSlice;
+    web_.backends = {11};
+    start(GetParam());
+    for (L4Port port = 1'000; port < 1'000 + kFlows; ++port) {
+        up_->put(from_client(port).build(), static_cast<uint16_t>(port % GetParam()));
+        ASSERT_FALSE(cluster_->take_frame().empty()) << port;
+    }
+    gateway_.order({.backend = gateway_.backend_of(web_, 11), .frontend = {}, .frontend_port = 0});
+    workers_->publish(std::make_unique<config::Snapshot>(gateway_.snapshot()));
+    // As many rounds of every worker as would do a hundred times over.
+    const auto rounds = [&] {
+        uint64_t fewest = ~uint64_t{0};
+        for (uint8_t w = 0; w < GetParam(); ++w) {
+            fewest = std::min(fewest, workers_->inspect().counter({w}, stats::Counter::Polls));
+        }
+        return fewest;
+    };
+    for (const uint64_t end = rounds() + 100 * kFlows; sum(stats::Counter::EndedConnections) < kFlows && rounds() < end;) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(sum(stats::Counter::EndedConnections), kFlows);
+}
+
 // GEN-007: traffic that passes while a publication stands half done meets the old or the new state, never a mixture. Here the ports'
 // numbers change together with the endpoints.
 TEST_P(Workers, ServeTheOldOrTheNewStateThroughTheSeam_GEN007) {

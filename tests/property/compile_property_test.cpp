@@ -70,6 +70,7 @@ class World {
             for (size_t set = 0; set < ours.service->sets.size(); ++set) {
                 ASSERT_EQ(ours.service->sets[set].usable, programmed.service->sets[set].usable) << key.to_string();
                 ASSERT_EQ(ours.service->sets[set].source, programmed.service->sets[set].source);
+                ASSERT_EQ(ours.service->sets[set].when_empty, programmed.service->sets[set].when_empty) << key.to_string();
             }
         }
         compare_ids();
@@ -82,6 +83,7 @@ class World {
     model::ServiceKey some_key() {
         return {"default", std::string(1, static_cast<char>('a' + random_.below(7))), "", kProtocols[random_.below(2)]};
     }
+    lb::EmptyAction some_empty_action() { return static_cast<lb::EmptyAction>(random_.below(3)); }
     void change_a_service() {
         const model::ServiceKey key = some_key();
         touched_.push_back(key);
@@ -94,6 +96,8 @@ class World {
             auto& endpoints = next.sets[0].endpoints;
             if (endpoints.empty()) {
                 endpoints.push_back({endpoint(random_.below(12)), 8'080, 1, "", ""});
+            } else if (random_.one_in(3)) {
+                next.sets[0].when_empty = some_empty_action();  // alone: the endpoints stay
             } else if (random_.one_in(2)) {
                 endpoints.pop_back();
             } else {
@@ -110,6 +114,7 @@ class World {
             model::BackendSet& set = service.sets.emplace_back();
             set.family = family;
             set.source = random_.one_in(2) ? lb::SourceMode::Keep : lb::SourceMode::Translate;
+            set.when_empty = some_empty_action();
         }
         std::vector<uint64_t> chosen;
         for (uint64_t n = random_.below(4); n > 0; --n) {

@@ -96,7 +96,7 @@ class World {
             object.drain = random_.one_in(3) ? std::nullopt : std::optional(static_cast<uint32_t>(random_.below(3) * 10));
         }
         for (const char* port : {"x", "y"}) {
-            for (const Protocol protocol : {Protocol::Tcp, Protocol::Udp}) {
+            for (const Protocol protocol : {Protocol::Tcp, Protocol::Udp, Protocol::Sctp}) {
                 const model::ServiceKey key{"default", name, port, protocol};
                 const auto* present = desired_.get(key);
                 const bool changes = random_.one_in(3);

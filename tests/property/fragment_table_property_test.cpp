@@ -195,5 +195,52 @@ TEST(FragmentTableProperty, AgreesWithAMapOfBytes_NAT007) {
     EXPECT_GT(ended_badly, 1'000u);
 }
 
+// Fragments that wait for a first one may fill half of the eight places of a set: datagrams in order always find room in the rest.
+TEST(FragmentTable, WhatWaitsLeavesRoomInItsSet_NAT007) {
+    constexpr uint16_t kPlacesOfASet = 8, kMayWait = 4;
+    const auto owned = std::make_unique<FragmentTable>(kRate);
+    FragmentTable& table = *owned;
+    const TscTime now{1};
+    const auto key_of = [](uint32_t id) {
+        return DatagramKey::of(IpAddr::v4(Be32::from_host(0xc0000200 + id % 1'000)), IpAddr::v4(80, 11, 12, 10), 17, id, HandoffNote{});
+    };
+    // A datagram that is whole leaves no trace but where it was.
+    const auto set_of = [&](uint32_t id) {
+        const auto taken = table.take(key_of(id), {0, 64, true}, now);
+        if (!taken) {
+            return uint16_t{0xffff};
+        }
+        const auto set = static_cast<uint16_t>(taken->value / kPlacesOfASet);
+        table.decide(*taken, {.kind = Kind::Flow});
+        table.served(*taken);
+        return set;
+    };
+    std::vector<uint32_t> same_set;
+    const uint16_t set = set_of(0);
+    for (uint32_t id = 1; same_set.size() < 3 * kPlacesOfASet; ++id) {
+        if (set_of(id) == set) {
+            same_set.push_back(id);
+        }
+    }
+    ASSERT_EQ(table.datagrams(), 0u);
+    uint32_t waiting = 0;
+    for (size_t i = 0; i < 2 * kPlacesOfASet; ++i) {
+        const auto later = table.take(key_of(same_set[i]), {64, 128, true}, now);
+        if (!later) {
+            continue;
+        }
+        const SeatIndex seat = table.wait(*later, now);
+        if (!seat.is_set()) {
+            table.served(*later);
+            continue;
+        }
+        table.fill(seat, reinterpret_cast<rte_mbuf*>(uintptr_t{++waiting}), {}, {});
+    }
+    EXPECT_EQ(waiting, kMayWait);
+    for (size_t i = 2 * kPlacesOfASet; i < same_set.size(); ++i) {
+        EXPECT_EQ(set_of(same_set[i]), set) << "a whole datagram finds room";
+    }
+}
+
 }  // namespace
 }  // namespace penstock::pipeline

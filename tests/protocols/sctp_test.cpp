@@ -85,13 +85,28 @@ TEST_P(Sctp, AnAssociationLivesFromInitToShutdownComplete_SCTP001_SCTP002_SCTP00
     }
     passes_up(kBackendTag, one(kHeartbeat, {0, 1, 0, 8, 1, 2, 3, 4}), "HEARTBEAT");
     EXPECT_EQ(gateway.connections(), 1u) << "one association is one entry, whoever receives its packets";
+    const auto open_flows = [&] { return gateway.worker(0).schedulers.open_flows(gateway.backend_of(service, kHost, family)); };
+    EXPECT_EQ(open_flows(), 1);
     passes_up(kBackendTag, one(kShutdown, {0, 0, 0, 1}), "SHUTDOWN");
     passes_down(kClientTag, one(kShutdownAck), "SHUTDOWN ACK");
     passes_up(kBackendTag, one(kShutdownComplete), "SHUTDOWN COMPLETE");
     EXPECT_EQ(gateway.connections(), 1u);
+    EXPECT_EQ(open_flows(), 0) << "schedulers count it no longer";
     gateway.advance_seconds(13);
     gateway.age();
     EXPECT_EQ(gateway.connections(), 0u) << "a closed association goes soon";
+}
+
+// From the port that it serves on: its INIT is no reply of a flow that is gone, and Linux routes it.
+TEST_P(Sctp, AnEndpointMayBeginOneOfItsOwn_NAT006) {
+    gateway.publish({service});
+    const auto outward = [&](uint32_t tag) { return ends.from_backend_to_client(kHost).sctp(kBackendPort, kClientPort, tag); };
+    EXPECT_EQ(down(outward(0).sctp_init(kBackendTag)).verdict, Verdict::Punt);
+    const Outcome stray = down(outward(kClientTag).chunk(kData, data_of(4)));
+    EXPECT_EQ(stray.verdict, translated ? Verdict::Punt : Verdict::Drop);
+    if (!translated) {
+        EXPECT_EQ(stray.reason, DropReason::StrayReply);
+    }
 }
 
 TEST_P(Sctp, OnlyAnInitBeginsOne_SCTP002_SCTP003) {

@@ -247,6 +247,19 @@ TEST_F(AgingTest, WithoutAOneSidedConnectionALongFinishedOneIsTheVictim) {
     EXPECT_EQ(only_victim(64), half_open);
 }
 
+TEST_F(AgingTest, AFinishedAssociationIsAVictimLikeAFinishedConnection_SCTP002) {
+    for (const SctpState state : {SctpState::Closed, SctpState::Aborting}) {
+        const ConnectionIndex lives = open(1, Protocol::Sctp, static_cast<uint8_t>(SctpState::Established), at_second(1));
+        const ConnectionIndex finished = open(2, Protocol::Sctp, static_cast<uint8_t>(state), at_second(20));
+        EXPECT_EQ(only_victim(64), finished);
+        const ConnectionIndex half_open = open(3, Protocol::Sctp, static_cast<uint8_t>(SctpState::CookieWait), at_second(30));
+        EXPECT_EQ(only_victim(64), half_open);
+        for (const ConnectionIndex index : {lives, finished, half_open}) {
+            table.erase(index);
+        }
+    }
+}
+
 // Whoever writes a client's RSTs writes its SYNs and ACKs as well: what they leave behind must not outlive a full table.
 TEST_F(AgingTest, AfterARstAConnectionIsAVictimLikeAFinishedOne) {
     for (const TcpState state : {TcpState::RstForward, TcpState::RstReverse, TcpState::Closed}) {

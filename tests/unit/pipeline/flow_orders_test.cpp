@@ -235,6 +235,9 @@ TEST_P(FlowOrders, OfAFrontendLeaveTheOtherFrontendsFlows_DRAIN007) {
         ASSERT_EQ(host_of(send(datagram(port, kVip))), 11);
         ASSERT_EQ(host_of(send(datagram(port, kVip2))), 11);
     }
+    gateway.order({.backend = gateway.backend_of(dns({}), 11), .frontend = kVip, .frontend_port = 54});
+    gateway.work_off_orders();
+    EXPECT_EQ(gateway.connections(), 100u) << "another port of the address is another frontend";
     gateway.order({.backend = gateway.backend_of(dns({}), 11), .frontend = kVip, .frontend_port = 53});
     gateway.work_off_orders();
     EXPECT_EQ(gateway.connections(), 50u);

@@ -263,6 +263,26 @@ TEST_P(Reset, AFinishedConnectionIsLeftAlone) {
     EXPECT_EQ(gateway.connections(), 1u);
 }
 
+// A RST has closed it, which may have been forged: both sides may have it yet, and are asked.
+TEST_P(Reset, AConnectionThatARstHasClosedIsResetAllTheSame_DRAIN005) {
+    const FlowKey inside = open(TcpState::SynSent);
+    ASSERT_EQ(send(bare(inside, {TcpFlags::kRst | TcpFlags::kAck}, 0, 1), kCluster).verdict, Verdict::Transmit);
+    conn::Connection closed;
+    bool is_found = false;
+    for (uint32_t w = 0; w < GetParam().workers; ++w) {
+        const conn::Table& table = gateway.worker(w).connections;
+        for (uint32_t unit = 0; unit < table.high_water() && !is_found; ++unit) {
+            is_found = table.read(unit, closed);
+        }
+    }
+    ASSERT_TRUE(is_found);
+    ASSERT_EQ(closed.tcp_state(), TcpState::Closed);
+    order_end();
+    gateway.work_off_orders();
+    EXPECT_EQ(gateway.take_own_segments().size(), 2u) << "a probe for each side";
+    EXPECT_EQ(gateway.count(Counter::EndedConnections), 1u);
+}
+
 // A RST is never answered, and a segment whose checksum is wrong neither.
 TEST_P(Reset, AnswersOnlyWhatMayBeAnswered_REJ002) {
     const FlowKey inside = open(TcpState::Established);
