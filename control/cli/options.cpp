@@ -134,7 +134,7 @@ Result<v1::Protocol> protocol_from(std::string text) {
     if (text == "sctp") {
         return v1::PROTOCOL_SCTP;
     }
-    return usage("--proto " + text + ": must be tcp, udp or sctp");
+    return usage("--proto " + text + ": must be tcp, udp or sctp" + (text.starts_with("icmp") ? "; ICMP is not covered" : ""));
 }
 
 Result<Format> format_from(const std::string& text) {

@@ -30,20 +30,6 @@ bool is_of_this_network(const IpAddr& address) noexcept {
     return address.is_v4() && address.bytes()[12] == 0;
 }
 
-// No Service and no route can have such a destination; what to make of it is the host's business.
-bool is_for_the_host(const IpAddr& destination) noexcept {
-    return is_heard_by_all(destination) || destination.is_unspecified() || is_of_this_network(destination) || destination.is_loopback();
-}
-
-// Sources that no host may use on a wire (RFC 1122, 3.2.1.3; RFC 4291, 2.5 and 2.7). The unspecified one is how a host speaks that has no
-// address yet, so it passes towards destinations that all hear: DHCP, IGMP, MLD, duplicate address detection.
-bool is_martian(const IpAddr& source, const IpAddr& destination) noexcept {
-    if (source.is_unspecified()) {
-        return !is_heard_by_all(destination);
-    }
-    return source.is_loopback() || is_heard_by_all(source) || is_of_this_network(source) || source == destination;
-}
-
 // An IPv6 link-local address means something on its own link only, and packets with one are not forwarded (RFC 4291, 2.5.6).
 bool is_link_local_v6(const IpAddr& address) noexcept {
     return address.is_link_local() && !address.is_v4();
@@ -245,6 +231,17 @@ ParseResult parse_ipv6(ByteView frame, Parsed& out) noexcept {
 }
 
 }  // namespace
+
+bool is_for_the_host(const IpAddr& destination) noexcept {
+    return is_heard_by_all(destination) || destination.is_unspecified() || is_of_this_network(destination) || destination.is_loopback();
+}
+
+bool is_martian(const IpAddr& source, const IpAddr& destination) noexcept {
+    if (source.is_unspecified()) {
+        return !is_heard_by_all(destination);
+    }
+    return source.is_loopback() || is_heard_by_all(source) || is_of_this_network(source) || source == destination;
+}
 
 ParseResult parse_any(ByteView frame, Parsed& out, IpChecksum ip_checksum) noexcept {
     out = Parsed{};

@@ -6,11 +6,12 @@
 
 #include "dataplane/nat/masquerade.hpp"
 #include "dataplane/nat/snat.hpp"
+#include "dataplane/packet/parse_any.hpp"
 #include "dataplane/pipeline/admit.hpp"
 #include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/placement.hpp"
-#include "dataplane/worker/inspect.hpp"
 #include "dataplane/pipeline/reverse_path.hpp"
+#include "dataplane/worker/inspect.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
 
 namespace penstock::worker {
@@ -55,6 +56,11 @@ class Teller {
                             std::to_string(snapshot_.generation));
         const IpAddr& source = query_.key.source;
         const IpAddr& destination = query_.key.destination;
+        if (packet::is_martian(source, destination)) {
+            step("classify", source == destination ? "dropped: source and destination are one address"
+                                                   : "dropped: no host may send from " + source.to_string());
+            return drop(DropReason::MartianSource);
+        }
         if (snapshot_.blocked_sources != nullptr && snapshot_.blocked_sources->contains(source)) {
             step("blocklist", "the source is on the list of --blocklist");
             return drop(DropReason::SourceBlocked);
@@ -62,6 +68,9 @@ class Teller {
         // RFC 4291, 2.5.6. Over IPv4 only the host's own stack cares.
         if (!destination.is_v4() && (source.is_link_local() || destination.is_link_local())) {
             return settle("a packet with a link-local address is not forwarded");
+        }
+        if (packet::is_for_the_host(destination)) {
+            return settle("no Service can have the address " + destination.to_string());
         }
         step("classify",
              "a whole " + std::string(to_string(destination.family())) + " packet with a complete header that may belong to a flow");
@@ -159,15 +168,6 @@ class Teller {
         choose(*frontend, *admission.set);
     }
 
-    const char* mid_stream_text() const {
-        if (!snapshot_.packets.picks_up_midstream) {
-            return "rejected with RST: TCP in mid-stream without a connection";
-        }
-        return "rejected with RST: TCP in mid-stream without a connection; --midstream-pickup is for Services with endpoints that keep the "
-               "source and schedule by sh or mh";
-    }
-
-    void service_step(const lb::FrontendRow* frontend) {
     // Why admit() drops for ReversePath.
     std::string reverse_path_text() const {
         const std::string source = query_.key.source.to_string();
@@ -205,6 +205,15 @@ class Teller {
         return text;
     }
 
+    const char* mid_stream_text() const {
+        if (!snapshot_.packets.picks_up_midstream) {
+            return "rejected with RST: TCP in mid-stream without a connection";
+        }
+        return "rejected with RST: TCP in mid-stream without a connection; --midstream-pickup is for Services with endpoints that keep the "
+               "source and schedule by sh or mh";
+    }
+
+    void service_step(const lb::FrontendRow* frontend) {
         const std::string destination = socket_text(query_.key.destination, query_.key.destination_port);
         if (frontend != nullptr) {
             out_.frontend_class = frontend->cls;
@@ -440,15 +449,15 @@ class Teller {
 
 }  // namespace
 
-Explanation Inspector::explain(const ExplainQuery& query) const {
-    const config::Snapshot snapshot = workers_->current();
-    return Teller(*this, *workers_->impl_, snapshot, query).tell();
-}
-
-}  // namespace penstock::worker
 NicPortId Inspector::arrival_port(const IpAddr& source) const {
     const config::Snapshot snapshot = workers_->current();
     const route::Hop* const back = snapshot.routes->hop(source);
     return back == nullptr ? NicPortId{0} : back->egress;
 }
 
+Explanation Inspector::explain(const ExplainQuery& query) const {
+    const config::Snapshot snapshot = workers_->current();
+    return Teller(*this, *workers_->impl_, snapshot, query).tell();
+}
+
+}  // namespace penstock::worker

@@ -1061,6 +1061,37 @@ TEST_P(Workers, ExplainWhatComesOfPortsThatAreAllTaken_NAT002) {
     EXPECT_EQ(key_of(cluster_->take_frame()).reversed(), over->reverse) << "with the port of the connection that was over";
 }
 
+// Its verdict is that of the packet itself.
+TEST_P(Workers, ExplainSourcesThatNoHostHas) {
+    start(GetParam());
+    const auto martians = [&] {
+        uint64_t counted = 0;
+        for (uint8_t w = 0; w < GetParam(); ++w) {
+            counted += workers_->inspect().drops({w}, DropReason::MartianSource);
+        }
+        return counted;
+    };
+    uint64_t dropped = 0;
+    for (const char* source :
+         {"127.0.0.1", "0.0.0.0", "0.1.2.3", "240.0.0.1", "255.255.255.255", "224.0.0.5", "80.11.12.10", "10.80.1.255"}) {
+        const worker::Explanation told =
+            workers_->inspect().explain({.key = {*IpAddr::parse(source), kVip, 5000, 80, Protocol::Tcp, {}}, .port = kUp, .receiver = {0}});
+        EXPECT_EQ(told.verdict, "drop") << source;
+        EXPECT_EQ(told.reason, DropReason::MartianSource) << source;
+        up_->put(eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4(source, "80.11.12.10").tcp(5000, 80, "S").build(),
+                 0);
+        ++dropped;
+        for (int tries = 0; tries < 20'000 && martians() < dropped; ++tries) {
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+        EXPECT_EQ(martians(), dropped) << source;
+    }
+    for (const char* destination : {"224.0.0.5", "255.255.255.255", "127.0.0.1"}) {
+        EXPECT_EQ(workers_->inspect().explain({.key = {kClient, *IpAddr::parse(destination), 5000, 80, Protocol::Udp, {}}}).verdict, "punt")
+            << destination;
+    }
+}
+
 TEST_P(Workers, ExplainASegmentInMidStream_REJ005) {
     worker::ExplainQuery query;
     query.key = {kClient, kVip, 5000, 80, Protocol::Tcp, {}};
@@ -1087,6 +1118,31 @@ TEST_P(Workers, ExplainASegmentInMidStream_REJ005) {
         EXPECT_EQ(workers_->inspect().worker({0}).connections, 0u);
         workers_.reset();
     }
+}
+
+TEST_P(Workers, ExplainByWhichPortASourceMayArrive) {
+    start(GetParam());
+    EXPECT_EQ(workers_->inspect().arrival_port(kClient), kUp);
+    EXPECT_EQ(workers_->inspect().arrival_port(backend_address(13)), kCluster);
+    const auto told = [&](const IpAddr& source, NicPortId port) {
+        const worker::Explanation explanation =
+            workers_->inspect().explain({.key = {source, kVip, 5000, 80, Protocol::Tcp, {}}, .port = port, .receiver = {0}});
+        const auto admit = std::ranges::find(explanation.steps, "admit", &worker::ExplainStep::stage);
+        EXPECT_EQ(explanation.verdict == "drop", explanation.reason == DropReason::ReversePath);
+        return admit == explanation.steps.end() ? std::string() : admit->finding;
+    };
+    EXPECT_EQ(told(backend_address(13), kUp),
+              "dropped: the source 10.80.2.13 is in a subnet directly connected to NicPort 1, not NicPort 0 where the packet arrives "
+              "(--reverse-path feasible)");
+    EXPECT_EQ(told(backend_address(13), kCluster), "any client may open a flow");
+    config::PacketPolicy strict;
+    strict.reverse_path.fill(config::ReversePath::Strict);
+    workers_.reset();
+    gateway_.set_packets(strict);
+    start(GetParam());
+    EXPECT_EQ(told(IpAddr::v4(198, 51, 100, 7), kCluster),
+              "dropped: the route to the source 198.51.100.7 leads through NicPort 0, not NicPort 1 where the packet arrives "
+              "(--reverse-path strict)");
 }
 
 TEST_P(Workers, ExplainThatTheHostGetsIt_EP007) {
@@ -1145,31 +1201,6 @@ TEST_P(Workers, TakeANewStateThoughTheySleep_GEN007) {
     for (L4Port round = 1; round <= 50; ++round) {
         ASSERT_TRUE(all_have_slept(sum(stats::Counter::Sleeps) / GetParam() + 1));
         TestService now = web_;
-TEST_P(Workers, ExplainByWhichPortASourceMayArrive) {
-    start(GetParam());
-    EXPECT_EQ(workers_->inspect().arrival_port(kClient), kUp);
-    EXPECT_EQ(workers_->inspect().arrival_port(backend_address(13)), kCluster);
-    const auto told = [&](const IpAddr& source, NicPortId port) {
-        const worker::Explanation explanation =
-            workers_->inspect().explain({.key = {source, kVip, 5000, 80, Protocol::Tcp, {}}, .port = port, .receiver = {0}});
-        const auto admit = std::ranges::find(explanation.steps, "admit", &worker::ExplainStep::stage);
-        EXPECT_EQ(explanation.verdict == "drop", explanation.reason == DropReason::ReversePath);
-        return admit == explanation.steps.end() ? std::string() : admit->finding;
-    };
-    EXPECT_EQ(told(backend_address(13), kUp),
-              "dropped: the source 10.80.2.13 is in a subnet directly connected to NicPort 1, not NicPort 0 where the packet arrives "
-              "(--reverse-path feasible)");
-    EXPECT_EQ(told(backend_address(13), kCluster), "any client may open a flow");
-    config::PacketPolicy strict;
-    strict.reverse_path.fill(config::ReversePath::Strict);
-    workers_.reset();
-    gateway_.set_packets(strict);
-    start(GetParam());
-    EXPECT_EQ(told(IpAddr::v4(198, 51, 100, 7), kCluster),
-              "dropped: the route to the source 198.51.100.7 leads through NicPort 0, not NicPort 1 where the packet arrives "
-              "(--reverse-path strict)");
-}
-
         now.backend_port = static_cast<L4Port>(9000 + round);
         workers_->publish(snapshot_of(gateway_, {now}));
         up_->put(from_client(static_cast<L4Port>(1000 + round)).build(), static_cast<uint16_t>(round % GetParam()));

@@ -6,10 +6,27 @@
 namespace penstock::cli {
 namespace {
 
+// What is missing of --src or --dst; empty: nothing.
+std::string missing_of(const std::string& option, const v1::SocketAddress& socket) {
+    if (socket.address().empty()) {
+        return "--" + option + " is missing: IP:PORT, or [IPV6]:PORT";
+    }
+    if (socket.port() != 0) {
+        return "";
+    }
+    const bool is_v6 = socket.address().find(':') != std::string::npos;
+    return "--" + option + " " + socket.address() + ": the port is missing: write " +
+           (is_v6 ? "[ADDRESS]:PORT" : socket.address() + ":PORT");
+}
+
 Result<std::string> run(Gateway* gateway, const Request& request) {
-    if (request.protocol == v1::PROTOCOL_UNSPECIFIED || request.source.address().empty() || request.destination.address().empty() ||
-        request.source.port() == 0 || request.destination.port() == 0) {
-        return fail(Errc::InvalidArgument, "explain needs --proto tcp|udp, --src IP:PORT and --dst IP:PORT");
+    if (request.protocol == v1::PROTOCOL_UNSPECIFIED) {
+        return fail(Errc::InvalidArgument, "explain: --proto is missing: tcp, udp or sctp");
+    }
+    for (const std::string& missing : {missing_of("src", request.source), missing_of("dst", request.destination)}) {
+        if (!missing.empty()) {
+            return fail(Errc::InvalidArgument, "explain: " + missing);
+        }
     }
     v1::ExplainRequest packet;
     packet.set_protocol(request.protocol);
@@ -57,7 +74,9 @@ std::string explanation_text(const v1::ExplainRequest& request, const v1::Explan
 Command explain() {
     return {.words = {"explain"},
             .options = {"proto", "src", "dst", "port", "queue", "not-syn", "output"},
-            .summary = "what would happen to a packet and why, step by step, without side effects",
+            .summary =
+                "what would happen to a whole TCP, UDP or SCTP packet and why, step by step, without side effects; not for ICMP "
+                "and fragments",
             .run = run};
 }
 

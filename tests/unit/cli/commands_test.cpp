@@ -334,6 +334,31 @@ TEST_F(CommandTest, DescribeTakesANameWithOrWithoutItsNamespace) {
     EXPECT_EQ(gateway_.backends_request.namespace_(), "shop");
 }
 
+TEST_F(CommandTest, ExplainNamesTheArgumentThatIsMissing) {
+    const struct {
+        Words words;
+        const char* told;
+    } cases[] = {
+        {{"--src", "10.80.1.2:4000", "--dst", "80.11.12.10:80"}, "explain: --proto is missing: tcp, udp or sctp"},
+        {{"--proto", "icmp", "--src", "10.80.1.2:4000", "--dst", "80.11.12.10:80"},
+         "--proto icmp: must be tcp, udp or sctp; ICMP is not covered"},
+        {{"--proto", "sctp", "--dst", "80.11.12.10:80"}, "explain: --src is missing: IP:PORT, or [IPV6]:PORT"},
+        {{"--proto", "udp", "--src", "10.80.1.2", "--dst", "80.11.12.10:80"},
+         "explain: --src 10.80.1.2: the port is missing: write 10.80.1.2:PORT"},
+        {{"--proto", "udp", "--src", "10.80.1.2:4000"}, "explain: --dst is missing: IP:PORT, or [IPV6]:PORT"},
+        {{"--proto", "udp", "--src", "[2001:db8::7]:4000", "--dst", "2001:db8::1:80"},
+         "explain: --dst 2001:db8::1:80: the port is missing: write [ADDRESS]:PORT"},
+    };
+    for (const auto& c : cases) {
+        Words words{"explain"};
+        words.insert(words.end(), c.words.begin(), c.words.end());
+        const auto told = run(words);
+        ASSERT_FALSE(told) << c.told;
+        EXPECT_EQ(told.error().what, c.told);
+        EXPECT_EQ(exit_code(told.error()), kExitUsage);
+    }
+}
+
 TEST_F(CommandTest, ExitCodesTellRefusalUsageAndAbsenceApart) {
     EXPECT_EQ(exit_code(run({"describe", "service", "web"}).error()), kExitRefused) << "there is none";
     EXPECT_EQ(exit_code(run({"explain", "--proto", "tcp"}).error()), kExitUsage);
