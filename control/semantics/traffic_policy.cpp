@@ -81,8 +81,11 @@ model::BackendSet FamilySets::external() const {
 }
 
 std::optional<model::BackendSet> FamilySets::external_inside() const {
-    const bool short_circuit = rules_.external == TrafficPolicy::Local && is_node(rules_) && !rules_.around.facts.pod_cidrs.empty();
-    return short_circuit ? std::optional(of_policy(TrafficPolicy::Cluster, SourceMode::Keep)) : std::nullopt;
+    if (rules_.external != TrafficPolicy::Local || !is_node(rules_)) {
+        return std::nullopt;
+    }
+    // Without Pod CIDRs only the gateway's own host uses the set, and its flows are always translated.
+    return of_policy(TrafficPolicy::Cluster, rules_.around.facts.pod_cidrs.empty() ? SourceMode::Translate : SourceMode::Keep);
 }
 
 model::BackendSet FamilySets::internal() const {

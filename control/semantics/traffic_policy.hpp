@@ -1,9 +1,10 @@
 // What a traffic policy makes of the candidates: who may be chosen, whether the client's address is kept, and what a new flow meets where
 // nobody may be chosen (ETP-001..009, TOPO-004, REJ-001).
 //
-//                    clients outside                                clients inside (Pods)
+//                    clients outside                                clients inside (Pods, and the gateway's own host)
 //   Cluster, L X N   near before far, translated                    the same
-//   Local, L X N     this node's, kept                              node mode: near before far, kept (ETP-006)
+//   Local, L X N     this node's, kept                              node mode: near before far, kept (ETP-006); translated where no
+//                                                                   Pod CIDR is known, as only the host is inside then
 //   either, C        as internalTrafficPolicy says, translated      the same, kept (NAT-004)
 //
 // All of that is asked of the endpoints of the frontend's own family. Where they leave nobody to new flows, and the Service asks for it, it

@@ -132,6 +132,7 @@ def an_endpoint_on_the_gateway_host_answers_EP007(lab):
 def the_gateway_host_is_a_client_of_services_ETP006_SRC007(lab):
     ranges = [f"{net.CLUSTER}/32"]  # the host asks from its uplink's address
     lab.start(service("web", external_ips=[VIP], policy="Local"), endpoints("web"),
+              service("elsewhere", 81, external_ips=[VIP], policy="Local"), endpoints("elsewhere", node="edge-2"),
               service("guarded", ingress_ips=[LB_IP], source_ranges=ranges), endpoints("guarded"),
               service("empty", external_ips=[VIP2]))
     lab.network.ip("gateway", f"route add default via {net.CLIENT} dev uplink0")
@@ -139,7 +140,7 @@ def the_gateway_host_is_a_client_of_services_ETP006_SRC007(lab):
     def asked_by_host(address):
         return lab.network.run("gateway", "curl", "--silent", "--max-time", "5", f"http://{address}/client").stdout.strip()
     until("the mirror has the route", lambda: any(route["destination"] == "0.0.0.0/0" for route in lab.gateway.json("get", "routes")))
-    for address in (VIP, LB_IP):
+    for address in (VIP, f"{VIP}:81", LB_IP):  # no Pod CIDR is known here
         for _ in range(6):
             equal(asked_by_host(address), net.CLUSTER, f"source that nginx saw behind {address}")
     with inside(lab.network.namespace("gateway")):

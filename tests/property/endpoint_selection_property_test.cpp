@@ -236,8 +236,9 @@ class Model {
         View view;
         if (external) {
             view.kept = local && (node || world_.policy.symmetric_return);  // ETP-001, ETP-002, ETP-004
-            if (inside && local && node && pod_cidrs_known()) {             // ETP-006
+            if (inside && local && node) {                                  // ETP-006
                 local = false;
+                view.kept = pod_cidrs_known();
             }
         } else {
             view.kept = inside && pod_cidrs_known() && !world_.policy.masquerade_all;  // NAT-004

@@ -289,12 +289,16 @@ TEST(Engine, TheFirstPodCidrOpensTheWayInside_ETP006_NAT004) {
     World world = two_services();
     world.objects.services[object_name("default/a")].external_traffic_policy = "Local";
     Shown shown(world);
+    const auto source_inside = [](const Step& step) {
+        const model::Service& service = *step.upsert.at(0);
+        return service.sets.at(service.frontends.at(0).inside_set.value()).source;
+    };
     world.objects.nodes["edge-1"].pod_cidrs = {"10.245.0.0/24"};
     const Step step = shown.engine.apply(with_node(world, "edge-1"));
     ASSERT_EQ(keys_of(step.upsert), Lines{"default/a/TCP"});
-    EXPECT_TRUE(step.upsert[0]->frontends[0].inside_set.has_value());
+    EXPECT_EQ(source_inside(step), lb::SourceMode::Keep);
     world.objects.nodes["edge-1"].pod_cidrs.clear();
-    EXPECT_FALSE(shown.engine.apply(with_node(world, "edge-1")).upsert.at(0)->frontends[0].inside_set.has_value());
+    EXPECT_EQ(source_inside(shown.engine.apply(with_node(world, "edge-1"))), lb::SourceMode::Translate) << "for the host alone";
 }
 
 // An endpoint that is in two slices leaves one of them; one that moves between slices, in either order of events.
