@@ -7,14 +7,6 @@
 namespace penstock::conn {
 namespace {
 
-// No datagram has come when it was two seconds old, or three, as last_seen may lag by one (kTouchAfterUnits): a question and its answer,
-// most often, and then it is over. Whoever asks in another's name gets one, too, at the price of one datagram. Two seconds are those after
-// which Linux takes a flow of UDP for a stream.
-template <typename Either>
-bool is_brief(const Either& entry) noexcept {
-    return units_between(entry.opened_at, entry.last_seen) < 2 * kTouchAfterUnits;
-}
-
 template <typename Either>
 Worth worth(const Either& entry) noexcept {
     if (entry.is_sctp()) {
@@ -22,7 +14,9 @@ Worth worth(const Either& entry) noexcept {
         return is_opening(state) ? Worth::OneSided : is_open(state) ? Worth::Keep : Worth::Finished;
     }
     if (!entry.is_tcp()) {
-        return entry.datagram_state() == DatagramState::OneWay ? Worth::OneSided : is_brief(entry) ? Worth::Brief : Worth::Keep;
+        return entry.datagram_state() == DatagramState::OneWay ? Worth::OneSided
+               : is_brief(entry.opened_at, entry.last_seen)    ? Worth::Brief
+                                                               : Worth::Keep;
     }
     switch (entry.tcp_state()) {
         case TcpState::SynSent:

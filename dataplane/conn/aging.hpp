@@ -22,7 +22,7 @@ struct Timeouts {
     // answered, and no more. As long lives what an order resets: two sweeps, of which each probes again. After any other RST it is
     // tcp_closing_s: the RST may be forged, and the side that it names may be silent for a while before it shows that it lives.
     uint32_t tcp_closed_s = 10;
-    uint32_t udp_one_way_s = 30;
+    uint32_t udp_one_way_s = 30;  // and of an answered flow that has not lasted (is_brief), as in Linux
     uint32_t udp_two_way_s = 120;
     uint32_t sctp_half_open_s = 60;
     uint32_t sctp_established_s = 3'600;
@@ -31,6 +31,13 @@ struct Timeouts {
     // As of TCP: strays are still translated, and what an order ends is told so twice.
     uint32_t sctp_closed_s = 10;
 };
+
+// Of a UDP flow: no datagram has come when it was two seconds old, or three, as last_seen may lag by one (kTouchAfterUnits). Most often it
+// is a question and its answer, and over; a datagram in another's name is answered, too. Two seconds are those after which Linux takes a
+// flow of UDP for a stream.
+[[nodiscard]] constexpr bool is_brief(CoarseTime opened_at, CoarseTime last_seen) noexcept {
+    return units_between(opened_at, last_seen) < 2 * kTouchAfterUnits;
+}
 
 // The same in coarse units of this machine, computed once. Limits beyond half of what CoarseTime can tell apart (two years) are cut there.
 // What a Service says of its own is converted when it is asked for: only the sweep does, and few Services do.
@@ -48,10 +55,16 @@ class Limits {
         }
         return 0;
     }
-    // The same of a flow to `service`, which may say how long its established and two-way flows live (ANN-03).
-    [[nodiscard]] int32_t limit_for(Protocol protocol, uint8_t state, ServiceId service, const IdleLimits& own) const noexcept {
-        const uint32_t seconds = is_long_lived(protocol, state) ? own.of(service) : 0;
-        return seconds == 0 ? limit_for(protocol, state) : units_of(seconds);
+    // The same of a connection of the table, an Entry or a Connection with its protocol. Its Service may say how long established and
+    // answered flows live (ANN-03), brief ones included: it is the Service that knows how long its clients are silent.
+    template <typename Lived>
+    [[nodiscard]] int32_t limit_for(Protocol protocol, const Lived& connection, const IdleLimits& own) const noexcept {
+        const uint8_t state = connection.state;
+        const uint32_t seconds = is_long_lived(protocol, state) ? own.of(connection.service) : 0;
+        if (seconds != 0) {
+            return units_of(seconds);
+        }
+        return protocol == Protocol::Udp && is_brief(connection.opened_at, connection.last_seen) ? udp_[0] : limit_for(protocol, state);
     }
 
  private:
@@ -129,7 +142,7 @@ class Aging {
                 continue;
             }
             const Entry& entry = table.at({unit});
-            if (units_between(entry.last_seen, now) > limits_.limit_for(entry.protocol, entry.state, entry.service, own_limits)) {
+            if (units_between(entry.last_seen, now) > limits_.limit_for(entry.protocol, entry, own_limits)) {
                 table.prefetch_for_erase({unit});
                 ends[pending++] = {unit};
                 if (pending == ends.size()) {

@@ -133,8 +133,8 @@ void Inspector::for_each_connection(const std::function<bool(const ConnectionVie
             view.state = std::string(connection.state_name());
             view.age_ms = context.clock.to_milliseconds(units_between(connection.opened_at, now));
             view.idle_ms = context.clock.to_milliseconds(units_between(connection.last_seen, now));
-            const uint64_t limit_ms = context.clock.to_milliseconds(
-                context.aging.limits().limit_for(connection.forward.protocol, connection.state, connection.service, *own_limits));
+            const uint64_t limit_ms =
+                context.clock.to_milliseconds(context.aging.limits().limit_for(connection.forward.protocol, connection, *own_limits));
             view.expires_ms = limit_ms > view.idle_ms ? limit_ms - view.idle_ms : 0;
             if (!visit(view)) {
                 return;

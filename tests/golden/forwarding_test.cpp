@@ -234,6 +234,7 @@ struct IdleCase {
     Protocol protocol;
     std::vector<std::pair<bool, const char*>> packets;  // (from the client, flags)
     uint64_t limit_s;
+    uint64_t between_s = 0;
 };
 
 TEST(IdleTimeouts, FollowTheState_NAT008) {
@@ -243,7 +244,8 @@ TEST(IdleTimeouts, FollowTheState_NAT008) {
         {"TCP established", Protocol::Tcp, {{true, "S"}, {false, "SA"}, {true, "A"}}, 86'400},
         {"TCP closing", Protocol::Tcp, {{true, "S"}, {false, "SA"}, {true, "A"}, {true, "FA"}, {false, "FA"}}, 120},
         {"UDP one way", Protocol::Udp, {{true, ""}}, 30},
-        {"UDP two ways", Protocol::Udp, {{true, ""}, {false, ""}}, 120},
+        {"UDP answered", Protocol::Udp, {{true, ""}, {false, ""}}, 30},
+        {"UDP answered, and it lasts", Protocol::Udp, {{true, ""}, {false, ""}, {true, ""}}, 120, 2},
     };
     for (const IdleCase& c : cases) {
         VirtualGateway gateway;
@@ -252,6 +254,7 @@ TEST(IdleTimeouts, FollowTheState_NAT008) {
         const L4Port port = service.frontends[0].second;
         packet::FlowKey out;
         for (const auto& [from_the_client, flags] : c.packets) {
+            gateway.advance_seconds(c.between_s);
             if (from_the_client) {
                 PacketBuilder packet = from_client().ipv4("10.80.1.2", "80.11.12.10");
                 c.protocol == Protocol::Tcp ? packet.tcp(40000, port, flags) : packet.udp(40000, port);

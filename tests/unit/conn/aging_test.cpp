@@ -90,7 +90,7 @@ TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
         {"after a RST of the backend", Protocol::Tcp, tcp(TcpState::RstReverse), 120},
         {"under reset", Protocol::Tcp, tcp(TcpState::Resetting), 10},
         {"UDP one way", Protocol::Udp, datagram(DatagramState::OneWay), 30},
-        {"UDP two ways", Protocol::Udp, datagram(DatagramState::TwoWay), 120},
+        {"UDP answered, and no datagram since", Protocol::Udp, datagram(DatagramState::TwoWay), 30},
         {"SCTP cookie wait", Protocol::Sctp, sctp(SctpState::CookieWait), 60},
         {"SCTP cookie echoed", Protocol::Sctp, sctp(SctpState::CookieEchoed), 60},
         {"SCTP established", Protocol::Sctp, sctp(SctpState::Established), 3'600},
@@ -108,6 +108,20 @@ TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
         EXPECT_EQ(sweep(aging, at_second(5 + c.limit_s + 2)), 1u) << c.name << " stayed too long";
         EXPECT_EQ(table.size(), 0u);
     }
+}
+
+// As in Linux (nf_conntrack_proto_udp): what still has datagrams when it is two seconds old lives four times as long.
+TEST_F(AgingTest, AnAnsweredUdpFlowThatLastsLivesLonger_NAT008) {
+    for (const uint64_t lasts_s : {0, 1, 3, 1'000}) {
+        const ConnectionIndex index = open(1, Protocol::Udp, static_cast<uint8_t>(DatagramState::TwoWay), at_second(5));
+        table.touch(index, kClock.at(at_second(5 + lasts_s)));
+        const uint64_t limit_s = lasts_s < 2 ? 30 : 120;
+        EXPECT_EQ(sweep(aging, at_second(5 + lasts_s + limit_s) + kRate.milliseconds(500)), 0u) << lasts_s << " s: too early";
+        EXPECT_EQ(sweep(aging, at_second(5 + lasts_s + limit_s + 2)), 1u) << lasts_s << " s: too late";
+    }
+    const ConnectionIndex unanswered = open(1, Protocol::Udp, static_cast<uint8_t>(DatagramState::OneWay), at_second(5));
+    table.touch(unanswered, kClock.at(at_second(20)));
+    EXPECT_EQ(sweep(aging, at_second(20 + 32)), 1u);
 }
 
 TEST_F(AgingTest, TrafficAndANewStateRestartTheIdleTime) {
@@ -158,7 +172,7 @@ TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
         {"after a RST of the backend", Protocol::Tcp, tcp(TcpState::RstReverse), false, 120},
         {"under reset", Protocol::Tcp, tcp(TcpState::Resetting), false, 10},
         {"UDP one way", Protocol::Udp, datagram(DatagramState::OneWay), false, 30},
-        {"UDP two ways", Protocol::Udp, datagram(DatagramState::TwoWay), true, 120},
+        {"UDP answered, and no datagram since", Protocol::Udp, datagram(DatagramState::TwoWay), true, 30},
         {"SCTP cookie wait", Protocol::Sctp, sctp(SctpState::CookieWait), false, 60},
         {"SCTP established", Protocol::Sctp, sctp(SctpState::Established), true, 3'600},
         {"SCTP restarting", Protocol::Sctp, sctp(SctpState::Restarting), true, 3'600},
@@ -177,7 +191,7 @@ TEST_F(AgingTest, AServicesOwnLimitReplacesThatOfLongLivedStates_NAT008) {
     }
     own_limits.seconds = {0, 0, kShorter, 0, kShorter};
     ASSERT_TRUE(open(1, Protocol::Udp, datagram(DatagramState::TwoWay), at_second(5)).is_set());
-    EXPECT_EQ(sweep(aging, at_second(5 + 120)), 0u) << "of other Services";
+    EXPECT_EQ(sweep(aging, at_second(5 + 30)), 0u) << "of other Services";
 }
 
 // Two sweeps meet what an order has put into Resetting before it ends, and meet nothing else so.

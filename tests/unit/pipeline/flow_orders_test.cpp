@@ -297,8 +297,12 @@ TEST_P(FlowOrders, AreWorkedOffInBoundedSlices) {
     for (L4Port port = 1000; port < 2000; ++port) {
         const Outcome first = send(datagram(port));
         if (port % 2 == 0) {
-            send(reply_to(first.frame), kCluster);  // two-way: lives for 120 s, the others for 30
+            send(reply_to(first.frame), kCluster);
         }
+    }
+    gateway.advance_seconds(3);
+    for (L4Port port = 1000; port < 2000; port += 2) {
+        send(datagram(port));  // it lasts, and lives for 120 s, the others for 30
     }
     gateway.publish({dns({12})});
     for (uint8_t host = 100; host < 200; ++host) {
@@ -310,7 +314,7 @@ TEST_P(FlowOrders, AreWorkedOffInBoundedSlices) {
     for (uint32_t w = 0; w < GetParam(); ++w) {
         pipeline::WorkerContext& worker = gateway.worker(w);
         const uint32_t before = worker.connections.size();
-        worker.begin_round(&gateway.snapshot(), {1'035'000'000'000});
+        worker.begin_round(&gateway.snapshot(), {1'038'000'000'000});
         for (uint32_t looked_at = 1; looked_at > 0; ++slices) {
             looked_at = pipeline::work_off_flow_orders(worker);
             EXPECT_LE(looked_at, limits::kFlowOrderSlice);
