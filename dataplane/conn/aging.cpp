@@ -76,18 +76,20 @@ int32_t Limits::units_of(uint32_t seconds) const noexcept {
     return static_cast<int32_t>(std::min<uint64_t>(units, std::numeric_limits<int32_t>::max()));
 }
 
-Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget_units) noexcept {
+Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget_units, const Appraiser& appraise) noexcept {
     const uint32_t end = table.high_water();
-    struct Oldest {
+    struct Best {
         Victims victims;
         CoarseTime since;
+        uint32_t held = 0;
     };
-    std::array<Oldest, 4> oldest_of;  // by Worth
-    const auto consider = [&](const Victims& candidate, Worth worth, CoarseTime opened, CoarseTime seen) {
-        const CoarseTime since = worth == Worth::OneSided ? opened : seen;
-        Oldest& oldest = oldest_of[static_cast<size_t>(worth)];
-        if (oldest.victims.count == 0 || units_between(since, oldest.since) > 0) {
-            oldest = {candidate, since};
+    std::array<Best, 5> best_of;  // by Worth
+    const auto consider = [&](const Victims& candidate, Appraisal appraisal, CoarseTime opened, CoarseTime seen) {
+        const CoarseTime since = appraisal.worth == Worth::OneSided ? opened : seen;
+        Best& best = best_of[static_cast<size_t>(appraisal.worth)];
+        const bool is_older = units_between(since, best.since) > 0;
+        if (best.victims.count == 0 || appraisal.held > best.held || (appraisal.held == best.held && is_older)) {
+            best = {candidate, since, appraisal.held};
         }
     };
     for (uint32_t left = std::min(budget_units, end); left > 0; --left) {
@@ -95,7 +97,7 @@ Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget
         if (family == IpFamily::V4) {
             if (table.is_live(unit)) {
                 const Entry& entry = table.at({unit});
-                consider({{{{unit}}}, 1}, worth_of(entry), entry.opened_at, entry.last_seen);
+                consider({{{{unit}}}, 1}, appraise(entry), entry.opened_at, entry.last_seen);
             }
             continue;
         }
@@ -104,7 +106,7 @@ Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget
         }
         // What lives in the pair goes together or not at all; it is as old as its younger half.
         Victims pair;
-        Worth worth = Worth::OneSided;
+        Appraisal whole{Worth::OneSided, 0};
         CoarseTime opened;
         CoarseTime seen;
         for (const uint32_t half : {unit, unit + 1}) {
@@ -112,17 +114,18 @@ Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget
                 continue;
             }
             const Entry& entry = table.at({half});
-            worth = std::min(worth, worth_of(entry));
+            const Appraisal appraisal = appraise(entry);
+            whole = appraisal.worth < whole.worth ? appraisal : whole;
             opened = pair.count == 0 || units_between(opened, entry.opened_at) > 0 ? entry.opened_at : opened;
             seen = pair.count == 0 || units_between(seen, entry.last_seen) > 0 ? entry.last_seen : seen;
             pair.index[pair.count++] = {half};
         }
         if (pair.count > 0) {
-            consider(pair, worth, opened, seen);
+            consider(pair, whole, opened, seen);
         }
     }
-    for (const Worth worth : {Worth::OneSided, Worth::Finished, Worth::Brief}) {
-        if (const Victims& victims = oldest_of[static_cast<size_t>(worth)].victims; victims.count > 0) {
+    for (const Worth worth : {Worth::OneSided, Worth::Finished, Worth::Brief, Worth::Surplus}) {
+        if (const Victims& victims = best_of[static_cast<size_t>(worth)].victims; victims.count > 0) {
             return victims;
         }
     }

@@ -102,10 +102,24 @@ static_assert(uint64_t{units_per_tick(limits::kConnectionsDefault)} * (kSweepPer
 static_assert(units_per_tick(limits::kConnectionsDefault) <= 64, "a tick must stay short beside a burst");
 
 // How readily a connection is given up for another one: a full table's, or one towards an endpoint whose SNAT ports are all taken
-// (port_rest.hpp). Keep: never.
-enum class Worth : uint8_t { Keep, Brief, Finished, OneSided };
+// (port_rest.hpp). Keep: never. Surplus: only in a full table, by a Service or client prefix that holds more than its share.
+enum class Worth : uint8_t { Keep, Surplus, Brief, Finished, OneSided };
 [[nodiscard]] Worth worth_of(const Entry& entry) noexcept;
 [[nodiscard]] Worth worth_of(const Connection& connection) noexcept;
+
+// What a connection is worth to one that wants room; of Surplus, how many its holder has.
+struct Appraisal {
+    Worth worth = Worth::Keep;
+    uint32_t held = 0;
+};
+// A function of the caller's, for find_victims().
+struct Appraiser {
+    Appraisal (*appraise)(const void* self, const Entry& entry) noexcept;
+    const void* self;
+    [[nodiscard]] Appraisal operator()(const Entry& entry) const noexcept { return appraise(self, entry); }
+};
+// By worth_of() alone.
+inline constexpr Appraiser kByWorth{[](const void*, const Entry& entry) noexcept { return Appraisal{worth_of(entry), 0}; }, nullptr};
 
 // Connections to be given up so that one more fits: one, or the two IPv4 connections of a pair that another one wants.
 struct Victims {
@@ -160,9 +174,11 @@ class Aging {
     // time, because retransmitted SYNs must not keep a flood alive. Where there is none, the connection that both sides have closed, or a
     // RST has, and that was seen longest ago: two minutes of TIME-WAIT must not bound the rate of short connections, and forged SYNs and
     // RSTs must not fill the table. Where there is none of these either, the answered UDP flow that did not last and that was seen longest
-    // ago. Never another one. `family` is that of the connection that wants room, V6 for a mixed one: it needs a pair, and what lives in
-    // the pair goes together, no more readily than the best of it. The caller gives back what they hold and erases them.
-    [[nodiscard]] Victims find_victims(const Table& table, IpFamily family, uint32_t budget_units) noexcept;
+    // ago; then one of Surplus whose holder has the most, the one of these that was seen longest ago. Never another one. `family` is that
+    // of the connection that wants room, V6 for a mixed one: it needs a pair, and what lives in the pair goes together, no more readily
+    // than the best of it. The caller gives back what they hold and erases them.
+    [[nodiscard]] Victims find_victims(const Table& table, IpFamily family, uint32_t budget_units,
+                                       const Appraiser& appraise = kByWorth) noexcept;
 
  private:
     static constexpr uint32_t kEraseTogether = 16;

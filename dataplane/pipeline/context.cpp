@@ -32,6 +32,7 @@ void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
         ctx.snat_ports.give_back({connection.snat_pool}, connection.destination_port(conn::Direction::Reverse));
     }
     ctx.counters.services[connection.service.value].connections.subtract(1);
+    ctx.prefixes.subtract(prefix_slot_of(connection, ctx.owner.mix));
     stats::BackendCounters& backend = ctx.counters.backends[connection.backend.value];
     backend.connections.subtract(1);
     if (is_open(connection)) {

@@ -16,6 +16,7 @@
 #include "dataplane/lb/scheduler.hpp"
 #include "dataplane/nat/port_proposer.hpp"
 #include "dataplane/nat/reply_owner.hpp"
+#include "dataplane/pipeline/fair_share.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/fragment_table.hpp"
 #include "dataplane/pipeline/own_segments.hpp"
@@ -65,6 +66,7 @@ struct WorkerContext {
     conn::Table connections;
     conn::BackendIndex by_backend;  // of the connections
     conn::Aging aging;
+    PrefixCounts prefixes;  // of the connections
     nat::PortProposer snat_ports;
     lb::SchedulerState schedulers;
     route::PendingPackets<rte_mbuf*> pending;

@@ -71,13 +71,15 @@ void reject(WorkerContext& ctx, Burst& burst, uint32_t i, const lb::FrontendRow*
     ctx.count()[Counter::Rejected].add(1);
 }
 
-// Inserts a complete entry; a full table gives up a half-open, finished or brief connection for it.
+// Inserts a complete entry; a full table gives up a half-open, finished or brief connection for it, or one of a holder with too many.
 PENSTOCK_ALWAYS_INLINE conn::Inserted insert(WorkerContext& ctx, const conn::Connection& entry, uint64_t forward_hash,
                                              uint64_t reverse_hash) noexcept {
     conn::Inserted inserted = ctx.connections.insert(entry, forward_hash, reverse_hash);
     if (inserted.status == conn::InsertStatus::Full) [[unlikely]] {
         const bool is_v4 = entry.forward.source.is_v4() && entry.reverse.source.is_v4();
-        const conn::Victims victims = ctx.aging.find_victims(ctx.connections, is_v4 ? IpFamily::V4 : IpFamily::V6, kVictimSearchUnits);
+        const FairShare share(ctx, entry.service, entry.forward.source);
+        const conn::Victims victims =
+            ctx.aging.find_victims(ctx.connections, is_v4 ? IpFamily::V4 : IpFamily::V6, kVictimSearchUnits, share.appraiser());
         for (uint32_t i = 0; i < victims.count; ++i) {
             close_connection(ctx, victims.index[i]);
             ctx.count()[Counter::EvictedConnections].add(1);
@@ -241,6 +243,7 @@ PENSTOCK_ALWAYS_INLINE void count_opened(WorkerContext& ctx, const Burst& burst,
     stats::ServiceCounters& counters = ctx.counters.services[opening.service->id.value];
     counters.new_flows.add(1);
     counters.connections.add(1);
+    ctx.prefixes.add(PrefixCounts::slot_of(burst.parsed[opening.packet].key.source, ctx.owner.mix));
     counters.passed[0].packets.add(1);
     counters.passed[0].bytes.add(burst.parsed[opening.packet].l3_length);
     stats::BackendCounters& backend_counters = ctx.counters.backends[opening.backend->id.value];

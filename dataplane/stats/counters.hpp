@@ -30,7 +30,7 @@ namespace penstock::stats {
     X(ConnectionHits, "connection_hits", "packets that belonged to a known connection")                                            \
     X(NewConnections, "new_connections", "connections set up")                                                                     \
     X(ClosedConnections, "closed_connections", "connections removed: closed, idle past their timeout, reopened, or ended")         \
-    X(EvictedConnections, "evicted_connections", "half-open or finished, or short-lived connections removed: the table was full")  \
+    X(EvictedConnections, "evicted_connections", "half-open, finished, brief or surplus connections removed: the table was full")  \
     X(EndedConnections, "ended_connections", "connections ended because their endpoint or frontend is gone")                       \
     X(ResetProbes, "reset_probes", "ACKs sent to learn which RST a side of an ended TCP connection will accept")                   \
     X(ResetsSent, "resets_sent", "RSTs and ABORTs sent to the sides of ended connections")                                         \

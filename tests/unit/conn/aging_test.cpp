@@ -252,6 +252,39 @@ TEST_F(AgingTest, AnAnsweredQuestionIsAVictimUnlessItLasts_NAT008) {
     EXPECT_EQ(only_victim(64), finished);
 }
 
+// Of what a caller calls Surplus the largest holder's goes, and only where nothing else does.
+TEST_F(AgingTest, TheLargestHoldersOldestSurplusIsTheLastVictim) {
+    const auto lasting = static_cast<uint8_t>(DatagramState::TwoWay);
+    for (uint32_t n = 1; n <= 6; ++n) {
+        const ConnectionIndex index = open(n, Protocol::Udp, lasting, at_second(n));
+        table.touch(index, kClock.at(at_second(20 + n)));
+    }
+    // Clients 3 to 6 are of two holders; 1 and 2 keep what they have.
+    const Appraiser appraiser{[](const void*, const Entry& entry) noexcept {
+                                  const uint32_t client = entry.v4_source(Direction::Forward).host() & 0xff;
+                                  const bool has_much = client >= 3 && worth_of(entry) == Worth::Keep;
+                                  return has_much ? Appraisal{Worth::Surplus, client >= 5 ? 9U : 8U} : Appraisal{worth_of(entry), 0};
+                              },
+                              nullptr};
+    const auto victim = [&] {
+        const Victims victims = aging.find_victims(table, IpFamily::V4, 64, appraiser);
+        return victims.count == 1 ? table.at(victims.index[0]).v4_source(Direction::Forward).host() & 0xff : 0;
+    };
+    EXPECT_EQ(victim(), 5u);
+    EXPECT_FALSE(only_victim(64).is_set()) << "no other caller's";
+    const ConnectionIndex brief = open(7, Protocol::Udp, lasting, at_second(50));
+    EXPECT_EQ(victim(), 7u);
+    table.erase(brief);
+    for (const uint32_t expected : {5U, 6U, 3U, 4U, 0U}) {
+        const Victims victims = aging.find_victims(table, IpFamily::V4, 64, appraiser);
+        EXPECT_EQ(victims.count, expected == 0 ? 0u : 1u);
+        if (victims.count == 1) {
+            EXPECT_EQ(table.at(victims.index[0]).v4_source(Direction::Forward).host() & 0xff, expected);
+            table.erase(victims.index[0]);
+        }
+    }
+}
+
 TEST_F(AgingTest, WithoutAOneSidedConnectionALongFinishedOneIsTheVictim) {
     open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::FinForward), at_second(1));
     open(2, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(30));

@@ -156,10 +156,11 @@ TEST(FullTable6, AnIpv6FlowTakesAPairOfHalfOpenOnes_NAT008) {
     const Outcome answer = gateway.send(answer_to(inside6), kCluster);
     EXPECT_EQ(key_of(answer.frame), client_flow(IpFamily::V6, 0).reversed());
 
-    // A flood of IPv6 SYNs: of 32 pairs two are kept, the one with the established IPv4 connection and that of the answered one.
+    // A flood of IPv6 SYNs, which goes on for longer than another prefix's handshakes are spared: of 32 pairs two are kept, the one with
+    // the established IPv4 connection and that of the answered one.
     gateway.send(from_client(client_flow(IpFamily::V6, 0), "A"));
     for (uint32_t n = 1; n < 500; ++n) {
-        gateway.advance_milliseconds(1);
+        gateway.advance_milliseconds(10);
         ASSERT_EQ(gateway.send(from_client(client_flow(IpFamily::V6, n))).verdict, Verdict::Transmit) << n;
     }
     EXPECT_EQ(gateway.connections(), 2u + 31u) << "31 pairs, and two IPv4 connections in the other one";
@@ -168,7 +169,7 @@ TEST(FullTable6, AnIpv6FlowTakesAPairOfHalfOpenOnes_NAT008) {
 
     // And of IPv4 SYNs, which take the pairs back.
     for (uint32_t n = 1'000; n < 1'500; ++n) {
-        gateway.advance_milliseconds(1);
+        gateway.advance_milliseconds(10);
         ASSERT_EQ(gateway.send(from_client(client_flow(IpFamily::V4, n))).verdict, Verdict::Transmit) << n;
     }
     EXPECT_EQ(gateway.connections(), 1u + 62u);
@@ -181,16 +182,15 @@ TEST(FullTable6, OfEstablishedFlowsRefusesByName_NAT008) {
     VirtualGateway gateway(VirtualGateway::Options{.connections = 64});
     gateway.publish(services());
     for (uint32_t n = 0; n < 64; ++n) {
-        const Outcome opened = gateway.send(from_client(client_flow(IpFamily::V4, n, Protocol::Udp)));
+        const FlowKey client = client_flow(IpFamily::V4, n, n % 2 == 0 ? Protocol::Tcp : Protocol::Udp);
+        const Outcome opened = gateway.send(from_client(client));
         ASSERT_EQ(opened.verdict, Verdict::Transmit) << n;
         if (n % 2 == 0) {
             gateway.send(answer_to(key_of(opened.frame)), kCluster);
+            gateway.send(from_client(client, "A"));
         }
     }
-    gateway.advance_seconds(2);
-    for (uint32_t n = 0; n < 64; n += 2) {
-        gateway.send(from_client(client_flow(IpFamily::V4, n, Protocol::Udp)));
-    }
+    gateway.advance_seconds(10);
     const Outcome refused = gateway.send(from_client(client_flow(IpFamily::V6, 0, Protocol::Udp)));
     EXPECT_EQ(refused.verdict, Verdict::Drop);
     EXPECT_EQ(refused.reason, DropReason::ConnectionTableFull);
