@@ -77,6 +77,7 @@ struct Connection {
     packet::FoldedDelta ip_delta;  // and the IPv4 header's, hop count apart
     uint8_t state = 0;             // a TcpState, DatagramState or SctpState, by forward.protocol
     bool source_kept = false;      // no SNAT port is bound
+    bool is_pinned = false;        // its Service has session affinity: established, it confirms its client's entry
     // Index in SnatConfig.addresses as it was when the connection opened: for counters only. The port goes back under the address that
     // reverse.destination names, because a configuration may renumber the addresses meanwhile.
     uint8_t snat_index = 0;

@@ -101,6 +101,7 @@ Connection unpack(const Entry& entry, const V6Addresses& v6) noexcept {
         .ip_delta = entry.ip_delta,
         .state = entry.state,
         .source_kept = entry.source_kept != 0,
+        .is_pinned = entry.is_pinned != 0,
         .snat_index = entry.snat_index,
         .tags = entry.tags,
     };
@@ -120,6 +121,7 @@ Entry pack(const Connection& from) noexcept {
     entry.families = families_of(from);
     entry.state = from.state;
     entry.source_kept = from.source_kept;
+    entry.is_pinned = from.is_pinned;
     if (!entry.is_v6()) {
         entry.v4_addresses = {packet::v4_addresses(from.forward), packet::v4_addresses(from.reverse)};
     }
@@ -131,7 +133,7 @@ Entry pack(const Connection& from) noexcept {
     entry.snat_pool = from.snat_pool;
     entry.l4_delta = from.l4_delta;
     entry.ip_delta = from.ip_delta;
-    entry.snat_index = from.snat_index & 0x7f;
+    entry.snat_index = from.snat_index & 0x3f;
     entry.tags = from.tags;
     return entry;
 }

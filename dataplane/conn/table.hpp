@@ -64,7 +64,8 @@ struct alignas(kCacheLine) Entry {
     KeyFamilies families;  // no longer V4 while the pair's second unit holds addresses
     uint8_t state;         // a TcpState, DatagramState or SctpState, by protocol
     uint8_t source_kept : 1;
-    uint8_t snat_index : 7;
+    uint8_t is_pinned : 1;
+    uint8_t snat_index : 6;
     std::array<uint64_t, 2> v4_addresses;  // packet::v4_addresses() of each key; IPv4 only
     std::array<uint32_t, 2> port_pairs;    // packet::port_pair() of each key
     CoarseTime last_seen;
@@ -102,7 +103,7 @@ struct alignas(kCacheLine) Entry {
     // The whole key, for those who have time.
     [[nodiscard]] packet::FlowKey key(Direction direction) const noexcept;
 };
-static_assert(sizeof(Entry) == kCacheLine && std::is_trivially_copyable_v<Entry> && limits::kSnatAddressesMax <= 1U << 7);
+static_assert(sizeof(Entry) == kCacheLine && std::is_trivially_copyable_v<Entry> && limits::kSnatAddressesMax <= 1U << 6);
 
 namespace detail {
 struct alignas(kCacheLine) Bucket {

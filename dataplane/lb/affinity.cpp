@@ -1,9 +1,11 @@
 #include "dataplane/lb/affinity.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
-#include <limits>
 #include <memory>
 #include <string>
+#include <tuple>
 
 #include "dataplane/base/bytes.hpp"
 #include "dataplane/base/limits.hpp"
@@ -28,12 +30,13 @@ constexpr uint64_t claimed_bit(uint32_t slot) noexcept {
 constexpr uint64_t kLive = live_bit(Bucket::kSlots) - 1;
 constexpr uint64_t kVersionOne = uint64_t{1} << (2 * Bucket::kSlots);
 
-// A slot's value: tentative:1 | stay:11 | backend:20 | time:32.
+// A slot's value: new:1 | tentative:1 | stay:10 | backend:20 | time:32.
 constexpr unsigned kBackendShift = 32, kStayShift = 52;
-constexpr uint64_t kTentative = uint64_t{1} << 63;
+constexpr uint64_t kNew = uint64_t{1} << 63, kTentative = uint64_t{1} << 62;
 constexpr uint64_t kBackendMask = limits::kBackendsMax - 1;
 // An entry that has ended: no backend has its stay. The rest is of the client's hash, so that no other client's is taken for it.
-constexpr uint64_t kNothing = uint64_t{0x7ff} << kStayShift;
+constexpr uint64_t kStayMask = 0x3ff;
+constexpr uint64_t kNothing = kStayMask << kStayShift;
 constexpr bool is_nothing(uint64_t value) noexcept {
     return (value & kNothing) == kNothing;
 }
@@ -41,22 +44,26 @@ constexpr uint64_t nothing_of(uint64_t hash) noexcept {
     return kNothing | hash >> (64 - kStayShift);
 }
 static_assert(limits::kBackendsMax <= 1U << (kStayShift - kBackendShift) && std::has_single_bit(limits::kBackendsMax));
-static_assert(Backend::kStays < 1U << (63 - kStayShift));
+static_assert(Backend::kStays <= kStayMask);
 
-constexpr uint64_t tentative(const Backend& backend, CoarseTime now) noexcept {
-    return kTentative | uint64_t{backend.stay} << kStayShift | uint64_t{backend.id.value} << kBackendShift | now.value;
+constexpr uint64_t established(const Backend& backend, CoarseTime now) noexcept {
+    return uint64_t{backend.stay} << kStayShift | uint64_t{backend.id.value} << kBackendShift | now.value;
 }
 constexpr BackendId backend_of(uint64_t value) noexcept {
     return {static_cast<uint32_t>(value >> kBackendShift & kBackendMask)};
 }
 constexpr uint16_t stay_of(uint64_t value) noexcept {
-    return static_cast<uint16_t>(value >> kStayShift & 0x7ff);
+    return static_cast<uint16_t>(value >> kStayShift & kStayMask);
 }
 constexpr CoarseTime time_of(uint64_t value) noexcept {
     return {static_cast<uint32_t>(value)};
 }
 constexpr bool names_same_backend(uint64_t a, uint64_t b) noexcept {
-    return ((a ^ b) & ~kTentative) >> kBackendShift == 0;
+    return ((a ^ b) & ~(kNew | kTentative)) >> kBackendShift == 0;
+}
+// The same with another time, and without `marks`.
+constexpr uint64_t refreshed_at(uint64_t value, CoarseTime now, uint64_t marks) noexcept {
+    return (value & ~(marks | uint64_t{UINT32_MAX})) | now.value;
 }
 
 // Another core's counter may be a little ahead, never a minute (2 x 10^3 units); what seems to be from the future is from years ago.
@@ -123,28 +130,48 @@ AffinityTable::Sight AffinityTable::scan(const Hashed& at, uint64_t state) noexc
     return {};
 }
 
-// A free slot, else the live one of the oldest time; kNone where all are claimed. Of our own service port we know who has expired; entries
-// of others that have are removed by who sweeps (WorkerSet::sweep_affinity), so that they keep nobody out for long.
-uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question& question) noexcept {
-    uint32_t oldest = Answer::kNone;
-    int32_t oldest_age = std::numeric_limits<int32_t>::min();
+// A free slot; else one whose entry has ended; else a tentative entry; else an established one. Of the last two kinds the Service that has
+// most of the bucket gives up its oldest: clients fall into buckets by a keyed hash, so a Service that has most of the table has most of
+// nearly every bucket. Where all have one, a tentative entrant gets none. So a flood towards a Service takes the tentative entries and,
+// once, one of seven of the largest holder's established ones; more than that it takes only from itself.
+//
+// Of our own service port we know which entries have expired; those of others are removed by the sweep (WorkerSet::sweep_affinity).
+uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question& question, Entrant entrant) noexcept {
+    struct Candidate {
+        uint32_t slot = Answer::kNone;
+        uint32_t held = 0;
+        bool is_own = false;
+        int32_t age = 0;
+    };
+    std::array<uint32_t, Bucket::kSlots> services;
     for (uint32_t slot = 0; slot < Bucket::kSlots; ++slot) {
-        if ((state & claimed_bit(slot)) != 0) {
-            continue;
-        }
-        if ((state & live_bit(slot)) == 0) {
+        if ((state & (claimed_bit(slot) | live_bit(slot))) == 0) {
             return slot;
         }
+        services[slot] = static_cast<uint32_t>(at.bucket->slots[slot].owner.load(std::memory_order_relaxed) >> 32);
+    }
+    Candidate tentative, lasting;
+    for (uint64_t live = state & kLive; live != 0; live &= live - 1) {
+        const auto slot = static_cast<uint32_t>(std::countr_zero(live));
         const uint64_t value = at.bucket->slots[slot].value.load(std::memory_order_relaxed);
         const bool is_ours = at.bucket->slots[slot].owner.load(std::memory_order_relaxed) == at.owner;
-        const bool is_dead = is_nothing(value) || (is_ours && !holds(value, question.now, question.limit));
-        const int32_t age = is_dead ? std::numeric_limits<int32_t>::max() : units_between(time_of(value), question.now);
-        if (oldest == Answer::kNone || age > oldest_age) {
-            oldest = slot;
-            oldest_age = age;
+        if (is_nothing(value) || (is_ours && !holds(value, question.now, question.limit))) {
+            return slot;
+        }
+        const Candidate candidate{.slot = slot,
+                                  .held = static_cast<uint32_t>(std::ranges::count(services, services[slot])),
+                                  .is_own = services[slot] == question.key.service.value,
+                                  .age = units_between(time_of(value), question.now)};
+        Candidate& best = (value & kTentative) != 0 ? tentative : lasting;
+        const auto rank = [](const Candidate& c) { return std::tuple(c.held, c.is_own, c.age); };
+        if (best.slot == Answer::kNone || rank(candidate) > rank(best)) {
+            best = candidate;
         }
     }
-    return oldest;
+    if (tentative.slot != Answer::kNone) {
+        return tentative.slot;
+    }
+    return entrant == Entrant::Established || lasting.is_own || lasting.held > 1 ? lasting.slot : Answer::kNone;
 }
 
 AffinityTable::Answer AffinityTable::find(const Question& question) const noexcept {
@@ -168,12 +195,16 @@ AffinityTable::Answer AffinityTable::find(const Question& question) const noexce
 }
 
 AffinityTable::Answer AffinityTable::agree(const Question& question, uint32_t wanted) noexcept {
+    return enter(question, wanted, Entrant::Tentative);
+}
+
+AffinityTable::Answer AffinityTable::enter(const Question& question, uint32_t wanted, Entrant entrant) noexcept {
     if (buckets_.empty()) {
         return {wanted, {}, false};
     }
     const Hashed at = hashed(question.key);
     std::atomic<uint64_t>& state = at.bucket->state;
-    const uint64_t value = tentative(question.set.usable[wanted], question.now);
+    const uint64_t value = established(question.set.usable[wanted], question.now) | (entrant == Entrant::Tentative ? kNew | kTentative : 0);
     uint32_t held = Answer::kNone;
     uint64_t before = at.nothing;
     bool evicted = false;
@@ -204,7 +235,7 @@ AffinityTable::Answer AffinityTable::agree(const Question& question, uint32_t wa
             }
             continue;
         }
-        const uint32_t slot = seen.slot != Answer::kNone ? seen.slot : victim(at, now, question);
+        const uint32_t slot = seen.slot != Answer::kNone ? seen.slot : victim(at, now, question, entrant);
         if (slot == Answer::kNone) {
             break;
         }
@@ -235,23 +266,41 @@ AffinityTable::Answer AffinityTable::agree(const Question& question, uint32_t wa
     return {wanted, {}, evicted};
 }
 
-void AffinityTable::confirm(const Pin& pin, CoarseTime now) noexcept {
+void AffinityTable::open(const Pin& pin, CoarseTime now) noexcept {
     if (pin.value == nullptr) {
         return;
     }
-    const uint64_t fresh = (pin.word & ~(kTentative | uint64_t{UINT32_MAX})) | now.value;
     uint64_t present = pin.value->load(std::memory_order_relaxed);
     // Once more where another flow of the client was quicker: it may have withdrawn what ours stands on.
     for (int tries = 0; tries < 2; ++tries) {
-        const bool is_ours = names_same_backend(present, fresh);
-        if ((!is_ours && present != pin.nothing) || (is_ours && (present & kTentative) == 0 && units_between(time_of(present), now) <= 0)) {
+        const bool is_ours = names_same_backend(present, pin.word);
+        const bool is_settled = (present & kTentative) == 0 || ((present & kNew) == 0 && units_between(time_of(present), now) <= 0);
+        if ((!is_ours && present != pin.nothing) || (is_ours && is_settled)) {
             return;
         }
         // Relaxed: the word stands for itself.
-        if (pin.value->compare_exchange_strong(present, fresh, std::memory_order_relaxed)) {
+        if (pin.value->compare_exchange_strong(present, refreshed_at(is_ours ? present : pin.word, now, kNew), std::memory_order_relaxed)) {
             return;
         }
     }
+}
+
+AffinityTable::Established AffinityTable::establish(const Question& question, uint32_t position) noexcept {
+    Answer answer = find(question);
+    if (answer.position == Answer::kNone) {
+        answer = enter(question, position, Entrant::Established);
+    }
+    if (answer.position == position && answer.pin.value != nullptr) {
+        uint64_t present = answer.pin.word;
+        // Where it fails, another flow of the client was quicker, or the entry is gone.
+        for (int tries = 0; tries < 2 && names_same_backend(present, answer.pin.word); ++tries) {
+            if (answer.pin.value->compare_exchange_strong(present, refreshed_at(present, question.now, kNew | kTentative),
+                                                          std::memory_order_relaxed)) {
+                break;
+            }
+        }
+    }
+    return {answer.evicted};
 }
 
 void AffinityTable::withdraw(const Pin& pin) noexcept {

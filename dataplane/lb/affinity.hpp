@@ -10,13 +10,18 @@
 //                                                              | 7 tags: low bits of each entry's hash            |
 //                                                              | 7 slots: client | service port, epoch | value    |
 //                                                              +--------------------------------------------------+
-//   value: tentative | stay | backend | time of the last new flow        state, tags and the first slot share a line
+//   value: new | tentative | stay | backend | time of the last new flow  state, tags and the first slot share a line
+//
+// An entry is tentative until a flow of its client is established, which only the client can do (of TCP and SCTP; docs/adr/0018). Until
+// then it counts all the same, so that flows which a client opens at once get one backend; but a full bucket gives it up first. It is new
+// until a flow has been opened with it.
 //
 // The protocol. `state` alone decides what is in a bucket; every change of it is a read-modify-write, and every one that claims, publishes
 // or removes raises the version. A slot's key is written only by who has claimed it, and a claimed slot is not live:
 //
 //   1. scan      read the state, compare the live slots
-//   2. claim     compare-and-swap: a free slot becomes claimed; where none is free, the oldest live one becomes claimed and is live no more
+//   2. claim     compare-and-swap: a free slot becomes claimed; where none is free, a live one (victim()) becomes claimed and is live no
+//   more
 //   3. write     tag, key and value, by release stores
 //   4. scan again, then publish by compare-and-swap from the state of that scan: claimed becomes live. Where the key has become live
 //      meanwhile, by another worker, its entry holds and the claim is given back.
@@ -35,10 +40,10 @@
 // fails after kTries, or finds every slot claimed, goes without an entry. A worker that is stopped within steps 2 to 4 keeps one slot from
 // the others, nothing else.
 //
-// The value of a live slot changes in place in two ways only, neither of which moves a confirmed client: a newer time for the same backend
-// (confirm), and the end of a tentative one (withdraw). These compare the whole value, so one that comes too late, when the slot has
-// another client, finds another value. Should even the backend be the same and the time, to within the burst, the other client at worst
-// loses an entry of which no flow is open yet.
+// The value of a live slot changes in place in two ways only, neither of which moves a client: a newer time for the same backend, without
+// one of the marks or both (open, establish), and the end of a new one (withdraw). These compare the whole value, so one that comes too
+// late, when the slot has another client, finds another value. Should even the backend be the same and the time, to within the burst, the
+// other client at worst loses an entry of which no flow is open yet.
 #pragma once
 
 #include <array>
@@ -99,7 +104,7 @@ class AffinityTable {
         CoarseTime now;
         int32_t limit = 0;
     };
-    // What a flow has of its client's entry until it is known whether the flow can be opened: then confirm() or withdraw().
+    // What a flow has of its client's entry until it is known whether the flow can be opened: then open() or withdraw().
     struct Pin {
         std::atomic<uint64_t>* value = nullptr;  // null: no entry
         uint64_t word = 0;                       // as it was found or written
@@ -128,8 +133,16 @@ class AffinityTable {
     [[nodiscard]] Answer agree(const Question& question, uint32_t wanted) noexcept;
     // When a flow of the client was last opened, as find() saw it.
     [[nodiscard]] static CoarseTime refreshed(const Pin& pin) noexcept { return {static_cast<uint32_t>(pin.word)}; }
-    // The flow is open: the entry's timer starts again (AFF-004).
-    static void confirm(const Pin& pin, CoarseTime now) noexcept;
+    // The flow is open. The timer of a tentative entry starts again (AFF-004); that of another one does not, because anybody can open a
+    // flow in its client's name.
+    static void open(const Pin& pin, CoarseTime now) noexcept;
+    // A flow of the client to the backend at `position` is established: that backend's entry is no longer tentative, and its timer starts
+    // again. Where the entry has been given up meanwhile, it is there again, if need be in place of another one, which `evicted` tells.
+    // Where it names another backend, it stays as it is.
+    struct Established {
+        bool evicted = false;
+    };
+    Established establish(const Question& question, uint32_t position) noexcept;
     // The flow could not be opened: an entry that it alone has made or changed is as before, and the timer was not started.
     static void withdraw(const Pin& pin) noexcept;
 
@@ -160,7 +173,10 @@ class AffinityTable {
     };
     [[nodiscard]] Hashed hashed(const AffinityKey& key) const noexcept;
     [[nodiscard]] static Sight scan(const Hashed& at, uint64_t state) noexcept;
-    [[nodiscard]] static uint32_t victim(const Hashed& at, uint64_t state, const Question& question) noexcept;
+    enum class Entrant : uint8_t { Tentative, Established };
+    [[nodiscard]] Answer enter(const Question& question, uint32_t wanted, Entrant entrant) noexcept;
+    // The slot of a bucket without a free one that makes room; kNone: none does.
+    [[nodiscard]] static uint32_t victim(const Hashed& at, uint64_t state, const Question& question, Entrant entrant) noexcept;
     // The live slots of a bucket in one state of it, by slot; false where it changed too often.
     static bool copy(const Bucket& bucket, uint64_t& state, std::array<AffinityEntry, Bucket::kSlots>& entries) noexcept;
 

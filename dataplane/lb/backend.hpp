@@ -15,7 +15,7 @@ struct Backend {
     // How often it has come back into its Service's sets, below kStays and then from 0 again: a client that was pinned to it in an earlier
     // stay has no claim to it (AFF-005). 0 where the Service has no session affinity.
     uint16_t stay = 0;
-    static constexpr uint16_t kStays = 2'047;
+    static constexpr uint16_t kStays = 1'023;
     constexpr bool operator==(const Backend&) const = default;
 };
 

@@ -59,6 +59,9 @@ void remember(WorkerContext& ctx, ConnectionIndex index, const conn::Association
         ctx.counters.backends[ctx.connections.at(index).backend.value].open.subtract(1);
     }
     ctx.connections.set_state(index, after.state, ctx.now_coarse);
+    if (conn::is_opening(before.state) && after.state == conn::SctpState::Established && ctx.connections.at(index).is_pinned) {
+        confirm_affinity(ctx, index);
+    }
     if (step.shows_life) {
         ctx.connections.touch(index, ctx.now_coarse);
     }

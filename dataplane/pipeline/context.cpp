@@ -13,6 +13,25 @@ lb::AffinityTable::Question affinity_question(const WorkerContext& ctx, const lb
             .limit = static_cast<int32_t>(ctx.clock.units(ctx.rate.seconds(service.affinity_timeout_s)))};
 }
 
+void confirm_affinity(WorkerContext& ctx, ConnectionIndex index) noexcept {
+    const conn::Entry& connection = ctx.connections.at(index);
+    const packet::FlowKey forward = connection.key(conn::Direction::Forward);
+    const lb::ServiceTable& services = *ctx.snapshot->services;
+    const lb::FrontendRow* frontend = services.find(forward.destination, forward.destination_port, forward.protocol,
+                                                    services.hash(forward.destination, forward.destination_port, forward.protocol));
+    if (frontend == nullptr || frontend->service->id != connection.service || !frontend->service->has_affinity()) {
+        return;  // the configuration has changed
+    }
+    for (const lb::BackendSet& set : frontend->service->sets) {
+        const uint32_t position = set.positions.find(connection.backend);
+        if (position != lb::BackendPositions::kNone) {
+            const auto question = affinity_question(ctx, *frontend->service, set, forward.source, ctx.now_coarse);
+            ctx.count()[stats::Counter::AffinityEvictions].add(ctx.affinity.establish(question, position).evicted ? 1 : 0);
+            return;
+        }
+    }
+}
+
 bool is_open(const conn::Entry& connection) noexcept {
     switch (connection.protocol) {
         case Protocol::Tcp:

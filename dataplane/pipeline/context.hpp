@@ -113,6 +113,9 @@ struct WorkerContext {
 [[nodiscard]] lb::AffinityTable::Question affinity_question(const WorkerContext& ctx, const lb::Service& service, const lb::BackendSet& set,
                                                             const IpAddr& client, CoarseTime now) noexcept;
 
+// The connection is established, or answered: its client's affinity entry is no longer tentative. Only where it is_pinned.
+PENSTOCK_NOINLINE void confirm_affinity(WorkerContext& ctx, ConnectionIndex index) noexcept;
+
 // Half-open or established, as schedulers count it (stats::BackendCounters::open).
 [[nodiscard]] bool is_open(const conn::Entry& connection) noexcept;
 

@@ -179,7 +179,8 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
                            .service = opening.service->id,
                            .backend = opening.backend->id,
                            .state = forward.protocol == Protocol::Tcp ? static_cast<uint8_t>(conn::kTcpOpeningState)
-                                                                      : static_cast<uint8_t>(conn::DatagramState::OneWay)};
+                                                                      : static_cast<uint8_t>(conn::DatagramState::OneWay),
+                           .is_pinned = opening.service->has_affinity()};
     if (forward.protocol == Protocol::Sctp) [[unlikely]] {
         open_association(entry, burst, i);
     }
@@ -272,7 +273,7 @@ PENSTOCK_NOINLINE const lb::Backend* choose_pinned(WorkerContext& ctx, const lb:
 PENSTOCK_ALWAYS_INLINE void settle_pin(WorkerContext& ctx, const Opening& opening, const lb::AffinityTable::Pin& pin,
                                        bool is_open) noexcept {
     if (opening.service->has_affinity()) [[unlikely]] {
-        is_open ? lb::AffinityTable::confirm(pin, ctx.now_coarse) : lb::AffinityTable::withdraw(pin);
+        is_open ? lb::AffinityTable::open(pin, ctx.now_coarse) : lb::AffinityTable::withdraw(pin);
     }
 }
 
@@ -311,6 +312,7 @@ PENSTOCK_NOINLINE void pick_up(WorkerContext& ctx, Burst& burst, uint32_t i, con
                                      .ip_delta = deltas.ip,
                                      .state = static_cast<uint8_t>(conn::TcpState::PickedUp),
                                      .source_kept = true,
+                                     .is_pinned = opening.service->has_affinity(),
                                      .tags = tags_of_picked_up(burst, i)};
         inserted = insert(ctx, entry, burst.hash[i], ctx.connections.hash(reverse));
     }

@@ -50,6 +50,10 @@ Tracked track_unusual(WorkerContext& ctx, Burst& burst, uint32_t i, conn::TcpSte
         note_finish(ctx, burst, i);
     }
     ctx.connections.set_state(found.index, after, ctx.now_coarse);
+    if (connection.is_pinned && after != before && (after == conn::TcpState::Established || after == conn::TcpState::FinForward))
+        [[unlikely]] {
+        confirm_affinity(ctx, found.index);
+    }
     ctx.connections.touch(found.index, ctx.now_coarse);
     return Tracked::GoesOn;
 }

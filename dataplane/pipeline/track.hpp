@@ -34,7 +34,13 @@ PENSTOCK_ALWAYS_INLINE Tracked track_one(WorkerContext& ctx, Burst& burst, uint3
         }
         ctx.connections.set_state(found.index, step.next, ctx.now_coarse);
     } else {
-        ctx.connections.set_state(found.index, conn::step(connection.datagram_state(), found.direction), ctx.now_coarse);
+        const conn::DatagramState next = conn::step(connection.datagram_state(), found.direction);
+        if (next != connection.datagram_state()) [[unlikely]] {
+            ctx.connections.set_state(found.index, next, ctx.now_coarse);
+            if (connection.is_pinned) {
+                confirm_affinity(ctx, found.index);
+            }
+        }
     }
     ctx.connections.touch(found.index, ctx.now_coarse);
     count_passed(ctx, burst, i, connection);

@@ -41,7 +41,7 @@ AffinityTable::Question ask(const BackendSet& set, uint32_t number, uint32_t now
 }
 uint32_t pin(AffinityTable& table, const AffinityTable::Question& question, uint32_t wanted) {
     const auto answer = table.agree(question, wanted);
-    AffinityTable::confirm(answer.pin, question.now);
+    AffinityTable::open(answer.pin, question.now);
     return answer.position;
 }
 
@@ -107,9 +107,9 @@ TEST(AffinityTable, ATimerEndsAtItsLimitAndNotAtAFind_AFF004) {
     EXPECT_EQ(fixture.table.find(ask(set, 1, 1'000 + kLimit - 1)).position, 1u);
     EXPECT_EQ(fixture.table.find(ask(set, 1, 1'000 + kLimit)).position, kNone) << "finding refreshed nothing";
     const auto found = fixture.table.find(ask(set, 1, 1'500));
-    AffinityTable::confirm(found.pin, {1'500});
+    AffinityTable::open(found.pin, {1'500});
     EXPECT_EQ(fixture.table.find(ask(set, 1, 1'500 + kLimit - 1)).position, 1u);
-    AffinityTable::confirm(found.pin, {1'400});
+    AffinityTable::open(found.pin, {1'400});
     EXPECT_EQ(fixture.table.find(ask(set, 1, 1'500 + kLimit - 1)).position, 1u) << "another core's clock is a little behind";
     EXPECT_EQ(fixture.table.find(ask(set, 1, 1'490)).position, 1u);
 }
@@ -140,11 +140,11 @@ TEST(AffinityTable, WithdrawnEntriesAreAsBefore) {
         const auto joined = fixture.table.find(ask(set, number, 100));
         EXPECT_EQ(joined.position, 2u);
         if (joined_first) {
-            AffinityTable::confirm(joined.pin, {100});
+            AffinityTable::open(joined.pin, {100});
             AffinityTable::withdraw(owner.pin);
         } else {
             AffinityTable::withdraw(owner.pin);
-            AffinityTable::confirm(joined.pin, {100});
+            AffinityTable::open(joined.pin, {100});
         }
         EXPECT_EQ(fixture.table.find(ask(set, number, 100)).position, 2u) << joined_first;
         AffinityTable::withdraw(joined.pin);
@@ -177,6 +177,94 @@ TEST(AffinityTable, AFullBucketGivesUpItsOldest_AFF010) {
     // Of the same Service and expired: no eviction.
     EXPECT_FALSE(fixture.table.agree(ask(set, 8, 200 + kLimit), 1).evicted);
     EXPECT_EQ(fixture.table.size(), 7u);
+}
+
+// Of a Service by its number.
+AffinityTable::Question ask_of(uint32_t service, const BackendSet& set, uint32_t number, uint32_t now) {
+    return {.key = {{service}, 1, client(number)}, .set = set, .now = {now}, .limit = kLimit};
+}
+
+// Anybody can open a flow in a client's name, but not establish it.
+TEST(AffinityTable, TentativeEntriesGiveWayAndEstablishedOnesStay_AFF010) {
+    Fixture fixture(7);
+    const BackendSet set = set_of(test::make_backends(4));
+    for (uint32_t i = 0; i < 3; ++i) {
+        pin(fixture.table, ask_of(3, set, i, 100), i);
+        EXPECT_FALSE(fixture.table.establish(ask_of(3, set, i, 101), i).evicted);
+    }
+    for (uint32_t n = 0; n < 100; ++n) {
+        const bool is_full = n >= 4;
+        const auto answer = fixture.table.agree(ask_of(4, set, 1'000 + n, 200 + n), 1);
+        AffinityTable::open(answer.pin, {200 + n});
+        EXPECT_EQ(answer.evicted, is_full) << n;
+        EXPECT_EQ(fixture.table.find(ask_of(4, set, 1'000 + n, 300)).position, 1u) << "flows opened at once agree";
+    }
+    for (uint32_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(fixture.table.find(ask_of(3, set, i, 300)).position, i) << i;
+    }
+}
+
+TEST(AffinityTable, AServiceTakesFromTheLargestHolderUpToItsShare_AFF010) {
+    Fixture fixture(7);
+    const BackendSet set = set_of(test::make_backends(4));
+    const auto held_by = [&](uint32_t service) {
+        uint32_t count = 0;
+        fixture.table.for_each([&](const AffinityEntry& entry) { return count += entry.key.service == ServiceId{service} ? 1 : 0, true; });
+        return count;
+    };
+    const auto establish = [&](uint32_t service, uint32_t number, uint32_t now) {
+        pin(fixture.table, ask_of(service, set, number, now), 1);
+        fixture.table.establish(ask_of(service, set, number, now), 1);
+    };
+    establish(3, 1, 100);
+    for (uint32_t n = 0; n < 50; ++n) {
+        establish(4, 100 + n, 200 + n);
+    }
+    EXPECT_EQ(held_by(3), 1u) << "the oldest of all, and its Service's only one";
+    EXPECT_EQ(held_by(4), 6u);
+    for (uint32_t n = 0; n < 50; ++n) {
+        establish(3, 200 + n, 300 + n);
+        establish(4, 300 + n, 300 + n);
+    }
+    EXPECT_GE(held_by(3), 3u);
+    EXPECT_GE(held_by(4), 3u);
+    // A tentative entrant takes one of the largest holder's seven, no more; where all have one, none.
+    Fixture others(7);
+    for (uint32_t service = 1; service <= 7; ++service) {
+        others.table.establish(ask_of(service, set, service, 100 + service), 2);
+    }
+    const auto refused = others.table.agree(ask_of(9, set, 9, 200), 3);
+    EXPECT_EQ(refused.position, 3u);
+    EXPECT_EQ(refused.pin.value, nullptr);
+    EXPECT_FALSE(refused.evicted);
+    EXPECT_TRUE(others.table.establish(ask_of(9, set, 9, 200), 3).evicted) << "a client that is there";
+    EXPECT_EQ(others.table.find(ask_of(9, set, 9, 200)).position, 3u);
+    EXPECT_EQ(others.table.find(ask_of(1, set, 1, 200)).position, kNone) << "the oldest";
+}
+
+TEST(AffinityTable, AnEntryThatWasGivenUpIsBackWhenItsFlowIsEstablished_AFF001) {
+    Fixture fixture(7);
+    const BackendSet set = set_of(test::make_backends(4));
+    pin(fixture.table, ask(set, 1, 100), 2);
+    for (uint32_t n = 0; n < 20; ++n) {
+        pin(fixture.table, ask(set, 100 + n, 101 + n), 0);
+    }
+    ASSERT_EQ(fixture.table.find(ask(set, 1, 130)).position, kNone);
+    fixture.table.establish(ask(set, 1, 130), 2);
+    EXPECT_EQ(fixture.table.find(ask(set, 1, 130)).position, 2u);
+    fixture.table.establish(ask(set, 1, 140), 3);
+    EXPECT_EQ(fixture.table.find(ask(set, 1, 140)).position, 2u) << "an earlier flow to another backend does not move it";
+}
+
+TEST(AffinityTable, OnlyAnEstablishedFlowRestartsAnEstablishedTimer_AFF004) {
+    Fixture fixture(70);
+    const BackendSet set = set_of(test::make_backends(2));
+    pin(fixture.table, ask(set, 1, 1'000), 1);
+    fixture.table.establish(ask(set, 1, 1'010), 1);
+    AffinityTable::open(fixture.table.find(ask(set, 1, 1'500)).pin, {1'500});
+    EXPECT_EQ(fixture.table.find(ask(set, 1, 1'010 + kLimit)).position, kNone) << "a SYN in its name";
+    fixture.table.establish(ask(set, 1, 1'520), 1);
+    EXPECT_EQ(fixture.table.find(ask(set, 1, 1'520 + kLimit - 1)).position, 1u);
 }
 
 TEST(AffinityTable, EntriesAreListedAndRemoved) {
@@ -244,7 +332,7 @@ TEST(AffinityTableThreads, AClientHasOneBackendOnAllWorkers_AFF009) {
                 if (!decided[round * kClients + number].compare_exchange_strong(first, answer.position) && first != answer.position) {
                     disagreements.fetch_add(1);
                 }
-                AffinityTable::confirm(answer.pin, question.now);
+                AffinityTable::open(answer.pin, question.now);
             }
             // Old rounds' entries leave room for the next: nobody may be evicted, or the invariant would not hold.
             if (self == 0 && round % 2 == 0) {
@@ -295,7 +383,7 @@ TEST(AffinityTableThreads, SlotsThatChangeHandsAreNeverSeenInHalves_AFF010) {
                 answer = fixture.table.agree(question, number);
             }
             wrong.fetch_add(answer.position == number ? 0 : 1);
-            flow % 3 == 0 ? AffinityTable::withdraw(answer.pin) : AffinityTable::confirm(answer.pin, question.now);
+            flow % 3 == 0 ? AffinityTable::withdraw(answer.pin) : AffinityTable::open(answer.pin, question.now);
         }
         at_work.fetch_sub(1);
     };

@@ -33,7 +33,9 @@ class Clients {
                  uint8_t worker = 0) {
         PacketBuilder packet = eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string());
         frontend.is_v4() ? packet.ipv4(client, frontend.to_string()) : packet.ipv6(client, frontend.to_string());
-        protocol == Protocol::Tcp ? packet.tcp(next_port_++, port, "S") : packet.udp(next_port_++, port);
+        protocol == Protocol::Tcp   ? packet.tcp(next_port_++, port, "S")
+        : protocol == Protocol::Udp ? packet.udp(next_port_++, port)
+                                    : packet.sctp(next_port_++, port, 0).sctp_init(kClientTag);
         return gateway_.send(packet.build(), kUp, {worker});
     }
     // The last byte of the backend's address; 0 where the packet was not sent on.
@@ -44,7 +46,44 @@ class Clients {
     }
     static uint8_t destination_of(std::vector<uint8_t> frame) { return frame[12] == 0x08 ? frame[33] : frame[53]; }
 
+    // A flow whose handshake is finished, or that is answered; the endpoint.
+    uint8_t establish(const std::string& client, L4Port port = 80, Protocol protocol = Protocol::Tcp) {
+        const L4Port client_port = next_port_;
+        const Outcome opened = open(client, kVip, port, protocol);
+        EXPECT_EQ(opened.verdict, Verdict::Transmit);
+        packet::Parsed parsed;
+        EXPECT_TRUE(packet::parse(opened.frame, parsed).has_value());
+        const packet::FlowKey key = parsed.key;
+        const uint8_t host = destination_of(opened.frame);
+        const auto endpoint = [&] {
+            return eth()
+                .from_mac(backend_mac(host).to_string())
+                .to_mac(kClusterMac.to_string())
+                .ipv4(key.destination.to_string(), key.source.to_string());
+        };
+        const auto on = [&] { return eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4(client, kVip.to_string()); };
+        const auto passes = [&](const PacketBuilder& packet, NicPortId from) {
+            EXPECT_EQ(gateway_.send(packet.build(), from).verdict, Verdict::Transmit);
+        };
+        switch (protocol) {
+            case Protocol::Tcp:
+                passes(endpoint().tcp(key.destination_port, key.source_port, "SA"), kCluster);
+                passes(on().tcp(client_port, port, "A"), kUp);
+                break;
+            case Protocol::Udp:
+                passes(endpoint().udp(key.destination_port, key.source_port), kCluster);
+                break;
+            case Protocol::Sctp:
+                passes(endpoint().sctp(key.destination_port, key.source_port, kClientTag).sctp_init_ack(kEndpointTag), kCluster);
+                passes(on().sctp(client_port, port, kEndpointTag).chunk(10, std::vector<uint8_t>(64, 1)), kUp);  // COOKIE ECHO
+                passes(endpoint().sctp(key.destination_port, key.source_port, kClientTag).chunk(11), kCluster);  // COOKIE ACK
+                break;
+        }
+        return host;
+    }
+
  private:
+    static constexpr uint32_t kClientTag = 0xc11e0001, kEndpointTag = 0xbac20002;
     VirtualGateway& gateway_;
     uint16_t next_port_ = 1'024;
 };
@@ -290,6 +329,37 @@ TEST(Affinity, AFloodOfForgedSourcesIsForwardedAndCounted_AFF010) {
     EXPECT_EQ(gateway.count(Counter::AffinityEvictions), 5'000u - gateway.affinity().size());
     const uint8_t real = clients.backend("198.51.100.1");
     EXPECT_EQ(clients.backend("198.51.100.1"), real);
+}
+
+// Sources that do not exist, and another Service: the clients of this one stay where they are, and so do they after a restart of their
+// flows.
+TEST(Affinity, SpoofedFlowsToAnotherServiceMoveNoClient_AFF010) {
+    for (const Protocol protocol : {Protocol::Tcp, Protocol::Udp, Protocol::Sctp}) {
+        VirtualGateway gateway(VirtualGateway::Options{.affinity_entries = 70});
+        TestService service = sticky();
+        service.protocol = protocol;
+        TestService other = service;
+        other.name = "other";
+        other.frontends = {{kVip, 81}};
+        other.node_ports = {};
+        gateway.publish({service, other});
+        Clients clients(gateway);
+        std::map<std::string, uint8_t> pinned;
+        for (int i = 0; i < 8; ++i) {
+            const std::string client = "198.51.100." + std::to_string(i);
+            pinned[client] = clients.establish(client, 80, protocol);
+        }
+        for (int round = 0; round < 3; ++round) {
+            for (int i = 0; i < 3'000; ++i) {
+                clients.open("10." + std::to_string(round) + "." + std::to_string(i / 256) + "." + std::to_string(i % 256), kVip, 81,
+                             protocol);
+            }
+            for (const auto& [client, backend] : pinned) {
+                EXPECT_EQ(clients.backend(client, kVip, 80, protocol), backend) << client << " in round " << round;
+            }
+        }
+        EXPECT_GT(gateway.count(Counter::AffinityEvictions), 8'000u);
+    }
 }
 
 TEST(Affinity, AnAddedEndpointLeavesClientsWhereTheyAre_AFF011) {

@@ -326,6 +326,17 @@ TEST_P(FullOfLastingFlows, OfOnePrefixServesOtherPrefixes_NAT008) {
     EXPECT_TRUE(browse(host(3'000, 0), 40'000, [] {}));
 }
 
+// What a prefix held once does not count against it.
+TEST_P(FullOfLastingFlows, APrefixGetsItsShareBack_NAT008) {
+    flood([&](uint32_t n) { return host(7, n % 200); });
+    gateway.advance_seconds(125);
+    gateway.age();
+    ASSERT_EQ(gateway.connections(), 0u);
+    flood([&](uint32_t n) { return host(n, 0); });  // one of them is of that prefix
+    EXPECT_FALSE(ask(host(5'000, 0)));
+    EXPECT_EQ(gateway.count(stats::Counter::EvictedConnections), 0u);
+}
+
 // A connection whose client has acknowledged the handshake is nobody else's to end, however many its Service holds.
 TEST_P(FullOfLastingFlows, EstablishedTcpNeverGivesWay_NAT008) {
     for (uint32_t n = 0; n < flows; ++n) {
