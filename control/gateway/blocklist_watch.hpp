@@ -2,6 +2,7 @@
 // nothing: what was blocked stays blocked, and the log says why, once for each mistake. A thread of its own.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -30,16 +31,22 @@ class BlocklistWatch {
     BlocklistWatch(const BlocklistWatch&) = delete;
     BlocklistWatch& operator=(const BlocklistWatch&) = delete;
 
+    // Has the thread read the file now, and log the result even if nothing changed. Any thread; does not block.
+    void reload();
+
  private:
-    BlocklistWatch(BlocklistWatchOptions options, manifest::Watch watch, int stop_descriptor);
+    BlocklistWatch(BlocklistWatchOptions options, manifest::Watch watch, int wake_descriptor);
     void run();
-    void look();
+    enum class Report { Changes, Always };
+    void look(Report report);
+    void wake() const;
 
     BlocklistWatchOptions options_;
     manifest::Watch watch_;
-    const int stop_descriptor_;
+    const int wake_descriptor_;
     std::string mistake_;  // told last; "" where the file was well
-    std::thread thread_;   // last: it uses all of the above
+    std::atomic<bool> stopping_{false};
+    std::thread thread_;  // last: it uses all of the above
 };
 
 }  // namespace penstock::gateway

@@ -1,12 +1,5 @@
 #include "control/gateway/control_loop.hpp"
 
-#include <sys/signalfd.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <csignal>
-#include <cstring>
-
 #include "control/gateway/port_follower.hpp"
 #include "control/log/log.hpp"
 
@@ -20,41 +13,14 @@ constexpr int kResolutionsPerRound = 256;
 
 }  // namespace
 
-Result<StopSignals> StopSignals::block() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) {
-        return fail(Errc::Internal, "signals cannot be blocked");
-    }
-    std::signal(SIGPIPE, SIG_IGN);  // a client that hangs up is an error of a write, not the end of the gateway
-    const int fd = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (fd < 0) {
-        return fail(Errc::Internal, std::string("signalfd: ") + std::strerror(errno));
-    }
-    return StopSignals(fd);
-}
-
-StopSignals::~StopSignals() {
-    if (fd_ >= 0) {
-        ::close(fd_);
-    }
-}
-
-int StopSignals::take() noexcept {
-    signalfd_siginfo info{};
-    return ::read(fd_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info)) ? static_cast<int>(info.ssi_signo) : 0;
-}
-
-int ControlLoop::run() {
+process::Signal ControlLoop::run() {
     auto next_housekeeping = Clock::now();
     PortFollower followed(workers, flows, ports, twins);
     for (;;) {
         twin_io.poll_once(kSleepMaxMs);
         rounds.fetch_add(1, std::memory_order_relaxed);
-        if (const int signal = signals.take(); signal != 0) {
-            return signal;
+        if (const auto stop = hear_signals()) {
+            return *stop;
         }
         const auto now = Clock::now();
         for (int i = 0; i < kResolutionsPerRound; ++i) {
@@ -70,6 +36,22 @@ int ControlLoop::run() {
             workers.sweep_affinity();
         }
     }
+}
+
+std::optional<process::Signal> ControlLoop::hear_signals() {
+    for (auto signal = signals.take(); signal.number != 0; signal = signals.take()) {
+        switch (signal.meaning) {
+            case process::Signal::Meaning::Stop:
+                return signal;
+            case process::Signal::Meaning::Reload:
+                reload();
+                break;
+            case process::Signal::Meaning::Unknown:
+                log::get("control").warn("{} is ignored: penstockd stops on SIGTERM and SIGINT, and reloads on SIGHUP", signal.name());
+                break;
+        }
+    }
+    return std::nullopt;
 }
 
 }  // namespace penstock::gateway

@@ -5,12 +5,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "control/gateway/flow_follower.hpp"
 #include "control/gateway/linux_follower.hpp"
+#include "control/process/signals.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/worker/worker_set.hpp"
 #include "drivers/nic_port.hpp"
@@ -18,22 +21,6 @@
 #include "drivers/twin_io.hpp"
 
 namespace penstock::gateway {
-
-// SIGTERM and SIGINT become readable on a descriptor. Call before any thread starts: they inherit the mask.
-class StopSignals {
- public:
-    static Result<StopSignals> block();
-    StopSignals(StopSignals&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    StopSignals& operator=(StopSignals&&) = delete;
-    ~StopSignals();
-    [[nodiscard]] int fd() const noexcept { return fd_; }
-    // The signal that came, 0 where none did. Never blocks.
-    [[nodiscard]] int take() noexcept;
-
- private:
-    explicit StopSignals(int fd) noexcept : fd_(fd) {}
-    int fd_;
-};
 
 // All outlive the call.
 struct ControlLoop {
@@ -43,14 +30,16 @@ struct ControlLoop {
     FlowFollower& flows;
     std::span<const std::unique_ptr<drivers::NicPort>> ports;
     std::span<const std::unique_ptr<drivers::TapTwin>> twins;  // by NicPortId, as `ports`
-    StopSignals& signals;
+    process::Signals& signals;
     std::atomic<uint64_t>& rounds;  // counted
+    std::function<void()> reload;   // called for SIGHUP; must not block
 
-    // Until a signal comes; which one.
-    int run();
+    // Returns the signal that stops the gateway.
+    process::Signal run();
 
  private:
     using Clock = std::chrono::steady_clock;
+    [[nodiscard]] std::optional<process::Signal> hear_signals();
 };
 
 }  // namespace penstock::gateway

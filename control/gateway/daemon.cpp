@@ -142,7 +142,7 @@ bool Daemon::has_stopped_worker() const {
 }
 
 Status Daemon::catch_signals() {
-    auto signals = StopSignals::block();
+    auto signals = process::Signals::block();
     if (!signals) {
         return std::unexpected(std::move(signals.error()));
     }
@@ -577,9 +577,18 @@ Status Daemon::serve() {
 }
 
 void Daemon::run() {
-    ControlLoop loop{*twin_io_, *workers_, *linux_follower_, *flows_, ports_, twins_, *signals_, control_rounds_};
-    const int signal = loop.run();
-    log::get("control").info("stopping on {}", sigabbrev_np(signal));
+    ControlLoop loop{*twin_io_, *workers_, *linux_follower_, *flows_, ports_, twins_, *signals_, control_rounds_, [this] { reload(); }};
+    const process::Signal signal = loop.run();
+    log::get("control").info("stopping on {}", signal.name());
+}
+
+// On the main thread, which moves the twins' frames: the files are read by threads of their own, and each logs its result.
+void Daemon::reload() {
+    log::get("control").info("SIGHUP: {}; options and ports take effect at a start only",
+                             blocklist_ ? "the blocklist is read again" : "there is no file to read again");
+    if (blocklist_) {
+        blocklist_->reload();
+    }
 }
 
 }  // namespace penstock::gateway

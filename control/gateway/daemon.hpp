@@ -62,6 +62,7 @@ class Daemon {
  private:
     class TwinPorts;
     void publish(std::unique_ptr<config::Snapshot> next);
+    void reload();
     [[nodiscard]] VipPresenceOptions vip_presence();
     [[nodiscard]] LoopWatch::Options watched_loops();
     [[nodiscard]] bool has_stopped_worker() const;
@@ -70,7 +71,7 @@ class Daemon {
 
     Options options_;
     std::chrono::steady_clock::time_point started_at_ = std::chrono::steady_clock::now();
-    std::optional<StopSignals> signals_;
+    std::optional<process::Signals> signals_;
     std::vector<drivers::PortLock> file_locks_;
     CorePlan cores_;
     nat::PortRange host_ephemeral_;

@@ -39,6 +39,8 @@ class Watch {
     // happens from then on before it returns, so that a read which follows misses nothing.
     [[nodiscard]] Wake wait(int stop_descriptor);
 
+    // Takes note of what has happened without waiting, so that unfinished() is up to date.
+    void catch_up() { [[maybe_unused]] const bool noted = read_events(); }
     // Names of files that were written to and not closed yet.
     [[nodiscard]] std::set<std::string> unfinished() const;
 

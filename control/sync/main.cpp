@@ -1,12 +1,8 @@
 // penstock-sync: source -> changes -> one stream for each gateway. run() reads as the list of steps.
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <climits>
-#include <cstring>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -15,6 +11,7 @@
 #include "control/kube/in_cluster.hpp"
 #include "control/kube/kubeconfig.hpp"
 #include "control/log/log.hpp"
+#include "control/process/signals.hpp"
 #include "control/sync/cluster_follower.hpp"
 #include "control/sync/gateway_stream.hpp"
 #include "control/sync/manifest_source.hpp"
@@ -27,20 +24,6 @@ namespace penstock::sync {
 namespace {
 
 constexpr int kExitUsage = 2;
-
-// A descriptor that becomes readable when the program shall end. Before any thread starts: they inherit the mask.
-Result<int> end_signals() {
-    sigset_t signals;
-    ::sigemptyset(&signals);
-    ::sigaddset(&signals, SIGTERM);
-    ::sigaddset(&signals, SIGINT);
-    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    const int descriptor = ::signalfd(-1, &signals, SFD_CLOEXEC);
-    if (descriptor < 0) {
-        return fail(Errc::Exhausted, std::string("signalfd: ") + std::strerror(errno));
-    }
-    return descriptor;
-}
 
 // Unique to this process, and tells people which one it was: versions are counted within it.
 std::string new_source() {
@@ -108,9 +91,33 @@ Watched watched(const std::string& identity, const Followed& followed, const Gat
     return all;
 }
 
-// Returns when `stop_descriptor` is readable.
-void follow(Source& source, int stop_descriptor, const Gateways& gateways) {
-    while (source.wait(stop_descriptor)) {
+// False if one of the signals that have arrived stops the program.
+bool hear_signals(process::Signals& signals, PolicyWatch* policy) {
+    for (auto signal = signals.take(); signal.number != 0; signal = signals.take()) {
+        switch (signal.meaning) {
+            case process::Signal::Meaning::Stop:
+                log::get("sync").info("ending on {}; the gateways keep what they have", signal.name());
+                return false;
+            case process::Signal::Meaning::Reload:
+                log::get("sync").info(
+                    "SIGHUP: manifests and the external IP policy are read again, as far as there are any; options take "
+                    "effect at a start only");
+                if (policy != nullptr) {
+                    policy->reload();
+                }
+                break;
+            case process::Signal::Meaning::Unknown:
+                log::get("sync").warn("{} is ignored: penstock-sync ends on SIGTERM and SIGINT, and reloads on SIGHUP", signal.name());
+                break;
+        }
+    }
+    return true;
+}
+
+// Returns on a signal that ends the program.
+void follow(Source& source, process::Signals& signals, const Gateways& gateways, PolicyWatch* policy) {
+    // A signal ends the wait. Manifests are then looked at once more, which is what SIGHUP asks for and costs little otherwise.
+    while (source.wait(signals.fd()) || hear_signals(signals, policy)) {
         const auto changes = source.take_changes();
         for (size_t i = 0; changes && i < gateways.size(); ++i) {
             gateways[i]->update(*changes);
@@ -119,9 +126,9 @@ void follow(Source& source, int stop_descriptor, const Gateways& gateways) {
 }
 
 Status run(const Options& options) {
-    const auto stop_descriptor = end_signals();
-    if (!stop_descriptor) {
-        return std::unexpected(stop_descriptor.error());
+    auto signals = process::Signals::block();  // before any thread starts
+    if (!signals) {
+        return std::unexpected(signals.error());
     }
     auto followed = options.manifests.empty() ? open_cluster(options) : open_manifests(options);
     if (!followed) {
@@ -166,9 +173,7 @@ Status run(const Options& options) {
     if (!monitor) {
         return std::unexpected(monitor.error());
     }
-    follow(*followed->source, *stop_descriptor, gateways);
-    log::get("sync").info("ending; the gateways keep what they have");
-    ::close(*stop_descriptor);
+    follow(*followed->source, *signals, gateways, policy_watch.get());
     return {};
 }
 

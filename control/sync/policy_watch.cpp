@@ -17,46 +17,65 @@ Result<std::unique_ptr<PolicyWatch>> PolicyWatch::start(std::filesystem::path fi
     if (!watch) {
         return std::unexpected(std::move(watch).error());
     }
-    const int stop_descriptor = ::eventfd(0, EFD_CLOEXEC);
-    if (stop_descriptor < 0) {
+    const int wake_descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_descriptor < 0) {
         return fail(Errc::Exhausted, std::string("eventfd: ") + std::strerror(errno));
     }
     return std::unique_ptr<PolicyWatch>(
-        new PolicyWatch(std::move(file), std::move(*watch), stop_descriptor, std::move(known), std::move(tell)));
+        new PolicyWatch(std::move(file), std::move(*watch), wake_descriptor, std::move(known), std::move(tell)));
 }
 
-PolicyWatch::PolicyWatch(std::filesystem::path file, manifest::Watch watch, int stop_descriptor, ExternalIpPolicy known,
+PolicyWatch::PolicyWatch(std::filesystem::path file, manifest::Watch watch, int wake_descriptor, ExternalIpPolicy known,
                          std::function<void(const ExternalIpPolicy&)> tell)
     : file_(std::move(file)),
       watch_(std::move(watch)),
-      stop_descriptor_(stop_descriptor),
+      wake_descriptor_(wake_descriptor),
       known_(std::move(known)),
       tell_(std::move(tell)),
       thread_([this] { run(); }) {}
 
 PolicyWatch::~PolicyWatch() {
+    stopping_ = true;
+    wake();
+    thread_.join();
+    ::close(wake_descriptor_);
+}
+
+void PolicyWatch::wake() const {
     const uint64_t one = 1;
     // Cannot fail: the counter is far from its end.
-    [[maybe_unused]] const ssize_t written = ::write(stop_descriptor_, &one, sizeof one);
-    thread_.join();
-    ::close(stop_descriptor_);
+    [[maybe_unused]] const ssize_t written = ::write(wake_descriptor_, &one, sizeof one);
+}
+
+void PolicyWatch::reload() {
+    wake();
 }
 
 void PolicyWatch::run() {
     // Between the first reading and the first watching it may have changed.
-    look();
-    while (watch_.wait(stop_descriptor_) == manifest::Watch::Wake::MayHaveChanged) {
+    look(Report::Changes);
+    for (;;) {
+        auto report = Report::Changes;
+        if (watch_.wait(wake_descriptor_) == manifest::Watch::Wake::Stopped) {
+            uint64_t wakes = 0;
+            [[maybe_unused]] const ssize_t got = ::read(wake_descriptor_, &wakes, sizeof wakes);
+            if (stopping_) {
+                return;
+            }
+            watch_.catch_up();
+            report = Report::Always;
+        }
         // Half a file may be a whole one to YAML, and grant less than was meant.
         if (!watch_.unfinished().contains(file_.filename().string())) {
-            look();
+            look(report);
         }
     }
 }
 
-void PolicyWatch::look() {
+void PolicyWatch::look(Report report) {
     auto policy = read_external_ip_policy(file_);
     if (!policy) {
-        if (mistake_ != policy.error().what) {
+        if (report == Report::Always || mistake_ != policy.error().what) {
             mistake_ = policy.error().what;
             log::get("sync").error("external IPs stay granted as they were: {}", mistake_);
         }
@@ -66,6 +85,9 @@ void PolicyWatch::look() {
         log::get("sync").info("{} can be read again", file_.string());
     }
     if (*policy == known_) {
+        if (report == Report::Always) {
+            log::get("sync").info("{}: unchanged, {} rules grant external IPs", file_.string(), known_.size());
+        }
         return;
     }
     known_ = std::move(*policy);

@@ -2,6 +2,7 @@
 // changes nothing: what was granted stays granted, and the log says why, once for each mistake. A thread of its own.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -23,18 +24,24 @@ class PolicyWatch {
     PolicyWatch(const PolicyWatch&) = delete;
     PolicyWatch& operator=(const PolicyWatch&) = delete;
 
+    // Has the thread read the file now, and log the result even if nothing changed. Any thread; does not block.
+    void reload();
+
  private:
-    PolicyWatch(std::filesystem::path file, manifest::Watch watch, int stop_descriptor, ExternalIpPolicy known,
+    PolicyWatch(std::filesystem::path file, manifest::Watch watch, int wake_descriptor, ExternalIpPolicy known,
                 std::function<void(const ExternalIpPolicy&)> tell);
     void run();
-    void look();
+    enum class Report { Changes, Always };
+    void look(Report report);
+    void wake() const;
 
     const std::filesystem::path file_;
     manifest::Watch watch_;
-    const int stop_descriptor_;
+    const int wake_descriptor_;
     ExternalIpPolicy known_;
     std::string mistake_;  // told last; "" where the file was well
     const std::function<void(const ExternalIpPolicy&)> tell_;
+    std::atomic<bool> stopping_{false};
     std::thread thread_;  // last: it uses all of the above
 };
 

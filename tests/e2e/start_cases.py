@@ -27,6 +27,45 @@ def a_signal_stops_penstockd_cleanly(lab):
     check("uplink0" not in links and "cluster0" not in links, f"twins left:\n{links}")
 
 
+def log_of(lab, name):
+    with open(lab.run.file(name), errors="replace") as file:
+        return file.read()
+
+
+@case()
+def other_signals_end_no_program_and_are_logged(lab):
+    lab.start(*web())
+    held = lab.tcp_socket(VIP, 80)
+    for program, log in ((lab.gateway.daemon, "penstockd.log"), (lab.gateway.sync, "penstock-sync.log")):
+        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPROF, signal.SIGRTMIN):
+            program.send_signal(number)
+        program.send_signal(signal.SIGHUP)
+        until(f"{log} has a line for each signal", lambda: all(
+            f"{name} is ignored" in log_of(lab, log) for name in ("SIGUSR1", "SIGUSR2", "SIGALRM", "SIGPROF", "SIGRTMIN+0"))
+            and "SIGHUP: " in log_of(lab, log))
+        equal(program.poll(), None, "exit code")
+    held.sendall(b"GET / HTTP/1.0\r\n\r\n")
+    check(held.recv(4096).startswith(b"HTTP/1."), "a connection of before the signals is answered")
+    held.close()
+
+
+@case()
+def sighup_reads_the_files_again_and_logs_each(lab):
+    blocklist, policy = lab.run.file("blocklist"), lab.run.file("policy.yaml")
+    for file, text in ((blocklist, "198.51.100.0/24\n"), (policy, "externalIPs:\n  - namespaces: ['*']\n    cidrs: [198.51.100.0/24]\n")):
+        with open(file, "w") as opened:
+            opened.write(text)
+    lab.gateway.more_options = ["--blocklist", blocklist]
+    sync_words = lab.gateway.sync_words
+    lab.gateway.sync_words = lambda manifests: [*sync_words(manifests), "--external-ip-policy", policy]
+    lab.start(*web())
+    for program, log, line in ((lab.gateway.daemon, "penstockd.log", f"{blocklist}: unchanged, 1 prefixes are blocked"),
+                               (lab.gateway.sync, "penstock-sync.log", f"{policy}: unchanged, 1 rules grant external IPs")):
+        program.send_signal(signal.SIGHUP)
+        until(f"{log} has: {line}", lambda: line in log_of(lab, log))
+    equal(lab.get().status, 200, "after")
+
+
 @case()
 def kill_9_gives_the_interface_back(lab):
     lab.start(*web())

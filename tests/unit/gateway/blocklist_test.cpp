@@ -153,5 +153,27 @@ TEST_F(BlocklistFile, IsNotReadWhileItIsBeingWritten) {
     FAIL() << "no attempt of 20 took less than a second";
 }
 
+TEST_F(BlocklistFile, Reload_IsAlwaysLogged) {
+    test::LogCapture log("control");
+    const auto until_logged = [&](const std::string& text, size_t times) {
+        for (int i = 0; i < 3'000 && log.count(text) < times; ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+        return log.count(text);
+    };
+    write("198.51.100.0/24\n");
+    const auto watch = follow(*read_blocklist(file, kOwn));
+    for (size_t times = 1; times <= 2; ++times) {
+        watch->reload();
+        ASSERT_EQ(until_logged(file.string() + ": unchanged, 1 prefixes are blocked", times), times);
+    }
+    write("nonsense\n");
+    const std::string mistake = "sources stay blocked as they were: " + file.string() + ": line 1";
+    ASSERT_EQ(until_logged(mistake, 1), 1U);
+    watch->reload();
+    EXPECT_EQ(until_logged(mistake, 2), 2U) << "a mistake that was logged before is logged again on request";
+    EXPECT_TRUE(told.empty());
+}
+
 }  // namespace
 }  // namespace penstock::gateway
