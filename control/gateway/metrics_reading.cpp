@@ -34,6 +34,10 @@ metrics::Reading read_metrics(const Running& running) {
     for (const LoopHealth::Loop& loop : running.loops.health()->loops) {
         out.loops.push_back({loop.name, loop.is_stalled});
     }
+    if (const auto saving = running.reconciler.saving()) {
+        out.save_failing = saving->failing_since.has_value();
+        out.save_failures = saving->failures;
+    }
     out.probes = {.sent = probes.sent,
                   .succeeded = probes.succeeded,
                   .failed = probes.failed,

@@ -489,6 +489,10 @@ void Reconciler::answer(std::vector<Answer>& answers) {
     }
 }
 
+std::optional<SaveStatus> Reconciler::saving() const {
+    return saver_ ? std::optional(saver_->status()) : std::nullopt;
+}
+
 void Reconciler::save() {
     if (!saver_) {
         return;

@@ -114,6 +114,8 @@ class Reconciler {
     [[nodiscard]] Progress progress() const noexcept {
         return {rounds_.load(std::memory_order_relaxed), is_waiting_.load(std::memory_order_relaxed)};
     }
+    // Where saving the last good configuration stands; empty without a state file. Any thread, from start() to stop().
+    [[nodiscard]] std::optional<SaveStatus> saving() const;
     // Called on the reconciler's thread after each publication of something compiled; null: nobody. Any thread.
     using Published = std::function<void(const Publication& publication)>;
     void set_published_listener(Published listener);

@@ -188,6 +188,10 @@ v1::Status StatusView::status() const {
     for (const std::string& reason : running_.caretaker.why_not_live()) {
         out.add_not_live(reason);
     }
+    if (const auto saving = running_.reconciler.saving(); saving && saving->failing_since) {
+        out.set_save_error(saving->error);
+        out.set_save_failing_ms(ms_since(*saving->failing_since));
+    }
     return out;
 }
 

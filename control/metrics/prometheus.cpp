@@ -187,6 +187,10 @@ std::vector<MetricFamily> families(const Reading& reading) {
         add(stalled, {{"loop", loop.name}}, loop.is_stalled ? 1 : 0);
     }
     out.push_back(std::move(stalled));
+    out.push_back(single(gauge("penstock_state_save_failing", "1 while the newest configuration is not in the state file"),
+                         reading.save_failing ? 1 : 0));
+    out.push_back(single(counter("penstock_state_save_failures_total", "failed attempts to write the state file"),
+                         static_cast<double>(reading.save_failures)));
     return out;
 }
 

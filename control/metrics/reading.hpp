@@ -58,6 +58,8 @@ struct Reading {
     bool drained = false;
     bool is_well = true;
     std::vector<LoopReading> loops;
+    bool save_failing = false;  // the newest state is not in the state file
+    uint64_t save_failures = 0;
 };
 
 }  // namespace penstock::metrics

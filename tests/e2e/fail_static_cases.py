@@ -1,16 +1,41 @@
 """Nothing is torn down because something ended."""
 import json
 import os
+import shutil
 import signal
 import threading
+import urllib.request
 
 from fixture import NODE_PORT, VIP, Background, case, check, equal, until
 from lab import network as net
+from lab.network import inside
 from manifests import endpoints, service
 
 
 def web():
     return service("web", external_ips=[VIP]), endpoints("web")
+
+
+@case()
+def a_save_that_fails_is_repeated_and_shown_until_there_is_room(lab):
+    lab.start(*web())
+    until("the first state is saved", lambda: os.path.exists(lab.gateway.state_file))
+    # The new file is written beside the old one, which cannot be made while a folder has its name.
+    os.makedirs(os.path.join(lab.gateway.state_file + ".new", "in-the-way"))
+    lab.apply(service("web", 8000, external_ips=[VIP]), endpoints("web"))
+    until("status has the reason", lambda: "Not saved:" in lab.gateway.ctl("status").stdout)
+    check(f"{lab.gateway.state_file}.new" in lab.gateway.json("status")["save_error"], "status names the file")
+    with inside(lab.network.namespace("gateway")):
+        with urllib.request.urlopen("http://127.0.0.1:9105/metrics", timeout=5) as response:
+            check("\npenstock_state_save_failing 1\n" in response.read().decode(), "no metric for a failed save")
+    shutil.rmtree(lab.gateway.state_file + ".new")
+    until("status is well again", lambda: "Not saved:" not in lab.gateway.ctl("status").stdout, patience_s=40)
+    lab.gateway.sync.kill()
+    lab.gateway.sync.wait()
+    lab.gateway.daemon.kill()
+    lab.gateway.daemon.wait()
+    lab.gateway.start_daemon()
+    until("what was saved late is served after a restart", lambda: lab.connection_outcome(VIP, 8000, timeout_s=0.3) == "open")
 
 
 @case()

@@ -87,6 +87,9 @@ std::string status_text(const v1::Status& status) {
            line("Up for", duration_text(status.uptime_ms())) + line("Configuration", configuration_text(status)) +
            line("Health", health_text(status)) +
            (status.drained() ? line("Drained", "health checks answer 503 until undrain") : std::string()) +
+           (status.save_error().empty()
+                ? std::string()
+                : line("Not saved", "for " + duration_text(status.save_failing_ms()) + ": " + status.save_error())) +
            line("Control plane", control_text(status)) + line("Generation", std::to_string(status.generation())) +
            line("Serving", std::to_string(status.services()) + " service ports, " + std::to_string(status.backends()) + " backends") +
            line("Connections", std::to_string(status.connections()) + " of " + std::to_string(status.connections_max()) +

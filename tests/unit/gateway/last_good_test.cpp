@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "control/gateway/state_saver.hpp"
 #include "desired_builder.hpp"
+#include "tests/support/log_capture.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -149,6 +151,48 @@ TEST_F(LastGoodFile, TheSaverWritesTheNewestBeforeItEnds) {
     const auto read = read_last_good(path_);
     EXPECT_EQ((*read)->state.version.number, 20U);
     EXPECT_TRUE((*read)->state.services.contains(key("web")));
+}
+
+TEST_F(LastGoodFile, AFailedSave_IsRepeatedUntilThereIsRoom) {
+    test::LogCapture log("control");
+    Compiler compiler;
+    compiler.run({state().services, state().environment.node_ports, {}}, std::vector{key("web")});
+    fs::create_directories(path_ + ".new/in-the-way");
+    StateSaver saver(path_);
+    const auto until = [&](const auto& condition) {
+        for (int i = 0; i < 3'000 && !condition(saver.status()); ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+        return saver.status();
+    };
+    saver.save({.version = {"sync", 1}, .compiled = compiler.compiled(), .environment = {}});
+    const SaveStatus failing = until([](const SaveStatus& status) { return status.failures >= 2; });
+    EXPECT_GE(failing.failures, 2U);
+    EXPECT_TRUE(failing.failing_since);
+    EXPECT_NE(failing.error.find(path_ + ".new: cannot be made: "), std::string::npos) << failing.error;
+    EXPECT_FALSE(read_last_good(path_)->has_value());
+    saver.save({.version = {"sync", 2}, .compiled = compiler.compiled(), .environment = {}});
+    fs::remove_all(path_ + ".new");
+    const SaveStatus well = until([](const SaveStatus& status) { return !status.failing_since; });
+    EXPECT_FALSE(well.failing_since);
+    EXPECT_EQ(well.error, "");
+    EXPECT_EQ((*read_last_good(path_))->state.version.number, 2U);
+    EXPECT_EQ(log.count("the last good configuration is saved again"), 1U);
+}
+
+TEST_F(LastGoodFile, ASaverThatCannotWrite_EndsAllTheSame) {
+    Compiler compiler;
+    fs::create_directories(path_ + ".new/in-the-way");
+    StateSaver saver(path_);
+    saver.save({.version = {"sync", 1}, .compiled = compiler.compiled(), .environment = {}});
+}
+
+TEST(StateSaver, RepeatsAfterPausesThatDoubleUpToABound) {
+    using std::chrono::milliseconds;
+    EXPECT_EQ(StateSaver::pause_after(1), milliseconds(500));
+    EXPECT_EQ(StateSaver::pause_after(3), milliseconds(2'000));
+    EXPECT_EQ(StateSaver::pause_after(7), StateSaver::kRetryMax);
+    EXPECT_EQ(StateSaver::pause_after(UINT64_MAX), StateSaver::kRetryMax);
 }
 
 TEST(StateSaver, RestsInProportionToWhatAWriteTakesUpToABound) {

@@ -47,6 +47,8 @@ Reading reading() {
     r.is_well = false;
     r.workers[1].open_connections = 2;
     r.loops = {{"worker 0", false}, {"worker 1", true}};
+    r.save_failing = true;
+    r.save_failures = 31;
     return r;
 }
 
@@ -95,7 +97,8 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
          {"penstock_probes_sent_total 21", "penstock_probes_succeeded_total 22", "penstock_probes_failed_total 23",
           "penstock_endpoints_turned_up_total 24", "penstock_endpoints_turned_down_total 25", "penstock_probe_targets 26",
           "penstock_probe_targets_down 27", "penstock_services_failing_open 28", "penstock_drained 1", "penstock_ready 0",
-          R"(penstock_loop_stalled{loop="worker 0"} 0)", R"(penstock_loop_stalled{loop="worker 1"} 1)"}) {
+          R"(penstock_loop_stalled{loop="worker 0"} 0)", R"(penstock_loop_stalled{loop="worker 1"} 1)", "penstock_state_save_failing 1",
+          "penstock_state_save_failures_total 31"}) {
         expect_line(all, line);
     }
 }
