@@ -3,9 +3,11 @@
 #include <grpcpp/client_context.h>
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "control/client/channel.hpp"
+#include "control/tls/handshake.hpp"
 #include "penstock/v1/debug.grpc.pb.h"
 #include "penstock/v1/status.grpc.pb.h"
 #include "penstock/v1/sync.grpc.pb.h"
@@ -15,10 +17,12 @@ namespace {
 
 class RpcGateway final : public Gateway {
  public:
-    RpcGateway(Program program, client::Target target, uint32_t timeout_s, const std::shared_ptr<grpc::Channel>& channel)
+    RpcGateway(Program program, client::Target target, uint32_t timeout_s, const std::shared_ptr<grpc::Channel>& channel,
+               std::optional<tls::Material> material)
         : program_(program == Program::Penstockd ? "penstockd" : "penstock-sync"),
           target_(std::move(target)),
           timeout_(timeout_s),
+          material_(std::move(material)),
           status_(v1::GatewayStatus::NewStub(channel)),
           debug_(v1::GatewayDebug::NewStub(channel)),
           sync_(v1::SyncStatus::NewStub(channel)) {}
@@ -97,6 +101,11 @@ class RpcGateway final : public Gateway {
     [[nodiscard]] Error error_from(const grpc::Status& status) const {
         switch (status.error_code()) {
             case grpc::StatusCode::UNAVAILABLE:
+                if (material_) {
+                    if (auto trouble = tls::handshake_trouble(target_.text, *material_, timeout_)) {
+                        return {Errc::PermissionDenied, program_ + " at " + target_.text + ": " + std::move(*trouble)};
+                    }
+                }
                 return {Errc::Unavailable, program_ + " is not reachable at " + target_.text + ": " +
                                                (status.error_message().contains("Permission denied")
                                                     ? "may this user open it? " + program_ + " --socket-group says who"
@@ -122,6 +131,7 @@ class RpcGateway final : public Gateway {
     const std::string program_;
     client::Target target_;
     std::chrono::seconds timeout_;
+    std::optional<tls::Material> material_;  // empty: a Unix socket
     std::unique_ptr<v1::GatewayStatus::Stub> status_;
     std::unique_ptr<v1::GatewayDebug::Stub> debug_;
     std::unique_ptr<v1::SyncStatus::Stub> sync_;
@@ -130,11 +140,22 @@ class RpcGateway final : public Gateway {
 }  // namespace
 
 Result<std::unique_ptr<Gateway>> connect(Program program, const client::Target& target, const client::TlsFiles& tls, uint32_t timeout_s) {
-    const auto channel = client::open_channel(target, tls);
+    std::optional<tls::Material> material;
+    if (!target.is_unix()) {
+        if (const Status complete = client::check_tls(target, tls); !complete) {
+            return std::unexpected(complete.error());
+        }
+        auto read = tls::read_material({tls.certificate, tls.key, tls.authority}, {});
+        if (!read) {
+            return std::unexpected(std::move(read.error()));
+        }
+        material = std::move(*read);
+    }
+    const auto channel = client::open_channel(target, material ? &*material : nullptr);
     if (!channel) {
         return std::unexpected(channel.error());
     }
-    return std::make_unique<RpcGateway>(program, target, timeout_s, *channel);
+    return std::make_unique<RpcGateway>(program, target, timeout_s, *channel, std::move(material));
 }
 
 }  // namespace penstock::cli

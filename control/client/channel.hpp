@@ -6,12 +6,14 @@
 #include <memory>
 
 #include "control/client/target.hpp"
+#include "control/tls/material.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::client {
 
-// Reads the certificate files now, so that a renewed certificate is used by the next channel. Connects only when it is used. The channel
-// shares nothing with others: its caller alone decides when to try again.
-[[nodiscard]] Result<std::shared_ptr<grpc::Channel>> open_channel(const Target& target, const TlsFiles& tls);
+// `material` is used for a TCP target, which fails without; the channel keeps a copy. Connects only when it is used. The channel shares
+// nothing with others: its caller alone decides when to try again. gRPC's own log lines are dropped unless the program takes them
+// (process::take_grpc_lines).
+[[nodiscard]] Result<std::shared_ptr<grpc::Channel>> open_channel(const Target& target, const tls::Material* material);
 
 }  // namespace penstock::client

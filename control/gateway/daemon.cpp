@@ -536,13 +536,6 @@ Status Daemon::serve() {
                                                  drain_file_, eal_->memory_description(), started_at_});
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
-    if (!options_.metrics_listen.empty()) {
-        auto exporter = metrics::Exporter::start(options_.metrics_listen, [running = running_.get()] { return read_metrics(*running); });
-        if (!exporter) {
-            return std::unexpected(std::move(exporter.error()));
-        }
-        exporter_ = std::move(*exporter);
-    }
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,
                               .tls_key = options_.tls_key,
                               .tls_client_ca = options_.tls_client_ca,
@@ -558,6 +551,14 @@ Status Daemon::serve() {
         return std::unexpected(std::move(started.error()));
     }
     server_ = std::move(*started);
+    running_->tls = server_->tls();
+    if (!options_.metrics_listen.empty()) {
+        auto exporter = metrics::Exporter::start(options_.metrics_listen, [running = running_.get()] { return read_metrics(*running); });
+        if (!exporter) {
+            return std::unexpected(std::move(exporter.error()));
+        }
+        exporter_ = std::move(*exporter);
+    }
     reconciler_->set_identity_listener([this] { server_->announce_identity(); });
     caretaker_->start();
     if (!options_.blocklist.empty()) {
@@ -584,10 +585,17 @@ void Daemon::run() {
 
 // On the main thread, which moves the twins' frames: the files are read by threads of their own, and each logs its result.
 void Daemon::reload() {
+    std::string files = blocklist_ ? "the blocklist" : "";
+    if (server_->tls() != nullptr) {
+        files += std::string(files.empty() ? "" : " and ") + "the TLS files";
+    }
     log::get("control").info("SIGHUP: {}; options and ports take effect at a start only",
-                             blocklist_ ? "the blocklist is read again" : "there is no file to read again");
+                             files.empty() ? "there is no file to read again" : files + " will be read again");
     if (blocklist_) {
         blocklist_->reload();
+    }
+    if (server_->tls() != nullptr) {
+        server_->tls()->reload();
     }
 }
 

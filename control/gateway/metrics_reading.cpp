@@ -46,6 +46,13 @@ metrics::Reading read_metrics(const Running& running) {
                   .targets = probes.targets,
                   .down = probes.down,
                   .failing_open = 0};
+    if (running.tls != nullptr) {
+        const auto seconds = [](tls::Material::Time time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); };
+        const auto material = running.tls->current();
+        out.tls = {.certificate_expires_s = seconds(material->expires),
+                   .authority_expires_s = seconds(material->authority_expires),
+                   .broken = !running.tls->error().empty()};
+    }
     for (const auto& [key, programmed] : compiled->services) {
         out.probes.failing_open += programmed.fails_open ? 1 : 0;
         const auto totals = inspector.service(programmed.service->id);

@@ -7,7 +7,7 @@
 
 #include <climits>
 
-#include "control/kube/openssl_handles.hpp"
+#include "control/base/openssl_handles.hpp"
 
 namespace penstock::kube {
 namespace {

@@ -187,6 +187,14 @@ std::vector<MetricFamily> families(const Reading& reading) {
         add(stalled, {{"loop", loop.name}}, loop.is_stalled ? 1 : 0);
     }
     out.push_back(std::move(stalled));
+    if (reading.tls) {
+        out.push_back(single(gauge("penstock_tls_certificate_expiry_timestamp_seconds", "when the gateway's certificate expires"),
+                             reading.tls->certificate_expires_s));
+        out.push_back(single(gauge("penstock_tls_authority_expiry_timestamp_seconds", "when the last authority of clients expires"),
+                             reading.tls->authority_expires_s));
+        out.push_back(single(gauge("penstock_tls_files_broken", "1 while the TLS files cannot be used and former ones are"),
+                             reading.tls->broken ? 1 : 0));
+    }
     out.push_back(single(gauge("penstock_state_save_failing", "1 while the newest configuration is not in the state file"),
                          reading.save_failing ? 1 : 0));
     out.push_back(single(counter("penstock_state_save_failures_total", "failed attempts to write the state file"),

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,11 @@ struct ProbeReading {
     uint64_t failing_open = 0;       // service ports now
 };
 
+struct TlsReading {
+    double certificate_expires_s = 0, authority_expires_s = 0;  // since the epoch
+    bool broken = false;                                        // the files are not whole now, and former ones are in use
+};
+
 struct Reading {
     std::string version;
     bool control_connected = false;
@@ -60,6 +66,7 @@ struct Reading {
     std::vector<LoopReading> loops;
     bool save_failing = false;  // the newest state is not in the state file
     uint64_t save_failures = 0;
+    std::optional<TlsReading> tls;  // empty: no TCP address
 };
 
 }  // namespace penstock::metrics

@@ -1,12 +1,12 @@
 #include "control/rpc/listener.hpp"
 
 #include <grp.h>
-#include <grpc/grpc.h>
-#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
+#include <netdb.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,13 +14,12 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "control/log/log.hpp"
+#include "control/process/grpc_lines.hpp"
 #include "control/rpc/state_message.hpp"
 
 namespace penstock::rpc {
@@ -38,29 +37,6 @@ std::string reason() {
     return std::strerror(errno);
 }
 
-Result<std::string> read_file(const char* option, const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    if (!in) {
-        return fail(Errc::Unavailable, std::string(option) + ": " + path + " cannot be read: " + reason());
-    }
-    return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
-Result<std::shared_ptr<grpc::ServerCredentials>> tls_credentials(const ServerOptions& options) {
-    const auto cert = read_file("--tls-cert", options.tls_cert);
-    const auto key = read_file("--tls-key", options.tls_key);
-    const auto ca = read_file("--tls-client-ca", options.tls_client_ca);
-    for (const auto* file : {&cert, &key, &ca}) {
-        if (!*file) {
-            return std::unexpected(file->error());
-        }
-    }
-    grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    tls.pem_root_certs = *ca;
-    tls.pem_key_cert_pairs.push_back({*key, *cert});
-    return grpc::SslServerCredentials(tls);
-}
-
 Result<gid_t> group_id(const std::string& name) {
     const struct group* entry = ::getgrnam(name.c_str());
     if (entry == nullptr) {
@@ -69,19 +45,53 @@ Result<gid_t> group_id(const std::string& name) {
     return entry->gr_gid;
 }
 
-// Once in the life of the process.
 // The library is never shut down: where a client stopped reading while we wrote, its last shutdown waits ten seconds for a poller of its
 // own (tcp_posix.cc, run_poller), and a gateway has two to stop in. What it holds ends with the process. Its own lines are for its
-// developers; what an operator needs to know is said by us.
-void set_up_grpc() {
-    static std::once_flag once;
-    std::call_once(once, [] {
-        grpc_init();
-        gpr_set_log_function([](gpr_log_func_args* line) {
-            log::get("rpc").log(line->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::debug : spdlog::level::trace, "grpc: {}",
-                                line->message);
-        });
-    });
+// developers; what an operator needs to know is logged here. Handshakes that fail before a certificate is there are the exception: a
+// client without one, or a port scanner.
+void log_grpc_line(bool is_error, std::string_view text) {
+    constexpr std::string_view kHandshake = "Handshake failed with fatal error";
+    if (text.starts_with(kHandshake)) {
+        const size_t reason = text.rfind("::");
+        log::get("rpc").warn("a TLS handshake failed: {}",
+                             reason == std::string_view::npos ? text : text.substr(reason + 2, text.find_last_not_of('.') - reason - 1));
+        return;
+    }
+    log::get("rpc").log(is_error ? spdlog::level::debug : spdlog::level::trace, "grpc: {}", text);
+}
+
+// gRPC does not report why it cannot bind an address, so the reason is found by trying the same.
+std::string why_not(const std::string& address) {
+    if (address.starts_with("unix:")) {
+        std::error_code error;
+        const std::filesystem::path path = address.substr(5);
+        const auto status = std::filesystem::symlink_status(path, error);
+        if (std::filesystem::exists(status) && !std::filesystem::is_socket(status)) {
+            return "there is a " + std::string(std::filesystem::is_directory(status) ? "folder" : "file") +
+                   " of that name, which is no socket";
+        }
+        return ::access(path.parent_path().c_str(), W_OK | X_OK) == 0 ? "the socket cannot be made" : reason();
+    }
+    const size_t colon = address.rfind(':');
+    std::string host = address.substr(0, colon);
+    if (host.size() > 2 && host.front() == '[') {
+        host = host.substr(1, host.size() - 2);
+    }
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_PASSIVE;
+    addrinfo* list = nullptr;
+    if (const int error = ::getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &list); error != 0) {
+        return ::gai_strerror(error);
+    }
+    const int fd = ::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool bound = fd >= 0 && ::bind(fd, list->ai_addr, list->ai_addrlen) == 0 && ::listen(fd, 1) == 0;
+    std::string why = bound ? "gRPC refused it" : reason();
+    ::freeaddrinfo(list);
+    if (fd >= 0) {
+        ::close(fd);
+    }
+    return why;
 }
 
 // Sockets are made with this mask, so that there is no moment at which everybody could connect.
@@ -99,8 +109,9 @@ class SocketMask {
 }  // namespace
 
 Result<std::unique_ptr<grpc::Server>> listen(const ServerOptions& options, const std::string& program,
-                                             std::span<grpc::Service* const> services) {
-    set_up_grpc();
+                                             std::span<grpc::Service* const> services,
+                                             const std::shared_ptr<grpc::ServerCredentials>& tls) {
+    process::take_grpc_lines(log_grpc_line);
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
@@ -122,15 +133,9 @@ Result<std::unique_ptr<grpc::Server>> listen(const ServerOptions& options, const
         bound.emplace_back("unix:" + path, 0);
         builder.AddListeningPort(bound.back().first, grpc::InsecureServerCredentials(), &bound.back().second);
     }
-    if (!options.tcp_addresses.empty()) {
-        const auto credentials = tls_credentials(options);
-        if (!credentials) {
-            return std::unexpected(credentials.error());
-        }
-        for (const std::string& address : options.tcp_addresses) {
-            bound.emplace_back(address, 0);
-            builder.AddListeningPort(address, *credentials, &bound.back().second);
-        }
+    for (const std::string& address : options.tcp_addresses) {
+        bound.emplace_back(address, 0);
+        builder.AddListeningPort(address, tls, &bound.back().second);
     }
     std::optional<gid_t> group;
     if (!options.socket_group.empty()) {
@@ -147,10 +152,9 @@ Result<std::unique_ptr<grpc::Server>> listen(const ServerOptions& options, const
     }
     for (const auto& [address, port] : bound) {
         if (server == nullptr || port == 0) {
-            // gRPC stops at the first address that it cannot bind, and a broken certificate counts as one.
+            // gRPC stops at the first address that it cannot bind.
             if (port == 0) {
-                return fail(Errc::Unavailable, "gRPC cannot listen on " + address +
-                                                   (address.starts_with("unix:") ? "" : " (is the address in use, or a TLS file broken?)"));
+                return fail(Errc::Unavailable, "gRPC cannot listen on " + address + ": " + why_not(address));
             }
         }
     }

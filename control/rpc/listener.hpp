@@ -11,6 +11,7 @@
 
 namespace grpc {
 class Server;
+class ServerCredentials;
 class Service;
 }  // namespace grpc
 
@@ -24,9 +25,10 @@ struct ServerOptions {
     std::string socket_group;                      // "": the process's own
 };
 
-// `services` outlive the server. Errors name the address or the file.
+// `services` outlive the server. `tls` is what TCP addresses are served with; null where there are none. Errors name the address.
 [[nodiscard]] Result<std::unique_ptr<grpc::Server>> listen(const ServerOptions& options, const std::string& program,
-                                                           std::span<grpc::Service* const> services);
+                                                           std::span<grpc::Service* const> services,
+                                                           const std::shared_ptr<grpc::ServerCredentials>& tls = nullptr);
 
 // Ends all calls, waits for them at most half a second before they are cut, removes the sockets; null afterwards.
 void stop(std::unique_ptr<grpc::Server>& server);

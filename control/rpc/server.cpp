@@ -7,6 +7,7 @@
 #include "control/rpc/auth.hpp"
 #include "control/rpc/config_service.hpp"
 #include "control/rpc/debug_service.hpp"
+#include "control/rpc/server_tls.hpp"
 #include "control/rpc/status_service.hpp"
 
 namespace penstock::rpc {
@@ -22,6 +23,7 @@ struct Server::Impl {
     ConfigService config;
     StatusService status;
     DebugService debug;
+    std::unique_ptr<ServerTls> tls;  // null: no TCP
     std::unique_ptr<grpc::Server> server;
 };
 
@@ -33,7 +35,14 @@ Server::~Server() {
 Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, const Backends& backends) {
     auto impl = std::make_unique<Impl>(options, backends);
     const std::array<grpc::Service*, 3> services{&impl->config, &impl->status, &impl->debug};
-    auto server = listen(options, "penstockd", services);
+    if (!options.tcp_addresses.empty()) {
+        auto tls = ServerTls::start({options.tls_cert, options.tls_key, options.tls_client_ca});
+        if (!tls) {
+            return std::unexpected(std::move(tls.error()));
+        }
+        impl->tls = std::move(*tls);
+    }
+    auto server = listen(options, "penstockd", services, impl->tls ? impl->tls->credentials() : nullptr);
     if (!server) {
         return std::unexpected(std::move(server.error()));
     }
@@ -53,6 +62,10 @@ void Server::set_serving(bool is_serving) {
     if (grpc::HealthCheckServiceInterface* health = impl_->server->GetHealthCheckService()) {
         health->SetServingStatus(is_serving);
     }
+}
+
+tls::Watch* Server::tls() const {
+    return impl_->tls ? &impl_->tls->watch() : nullptr;
 }
 
 void Server::stop() {

@@ -8,6 +8,7 @@
 
 #include "control/rpc/gateway.hpp"
 #include "control/rpc/listener.hpp"
+#include "control/tls/watch.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace penstock::rpc {
@@ -34,6 +35,8 @@ class Server {
     void set_serving(bool is_serving);
     // Ends all calls, waits for them at most half a second before they are cut, removes the sockets. Idempotent.
     void stop();
+    // Of the TCP addresses; null where there are none.
+    [[nodiscard]] tls::Watch* tls() const;
 
  private:
     struct Impl;

@@ -10,12 +10,15 @@
 #include "control/client/channel.hpp"
 #include "control/log/log.hpp"
 #include "control/semantics/text.hpp"
+#include "control/tls/handshake.hpp"
 #include "penstock/v1/config.grpc.pb.h"
 
 namespace penstock::sync {
 namespace {
 
 constexpr size_t kSourceShown = 128;
+// Of each step of the handshake that finds out why a stream over TLS does not open.
+constexpr std::chrono::milliseconds kHandshakeLimit{500};
 
 // How a stream ended, for the log.
 std::string text_of(const grpc::Status& status, bool was_identified) {
@@ -115,10 +118,10 @@ class GatewayStream::Call final : private grpc::ClientBidiReactor<v1::StateMessa
     bool done_ = false;
 };
 
-GatewayStream::GatewayStream(client::Target target, client::TlsFiles tls, StateSession::Settings settings, Observer* observer,
+GatewayStream::GatewayStream(client::Target target, const tls::Watch* tls, StateSession::Settings settings, Observer* observer,
                              uint32_t priority)
     : target_(std::move(target)),
-      tls_(std::move(tls)),
+      tls_(tls),
       source_(settings.source),
       priority_(priority),
       session_(std::move(settings), observer),
@@ -214,7 +217,12 @@ bool GatewayStream::pause(std::chrono::milliseconds time) {
 }
 
 bool GatewayStream::converse(std::string& why) {
-    const auto channel = client::open_channel(target_, tls_);
+    const auto material = tls_ != nullptr ? tls_->current() : nullptr;
+    if (tls_ != nullptr && material == nullptr) {
+        why = tls_->error();
+        return false;
+    }
+    const auto channel = client::open_channel(target_, material.get());
     if (!channel) {
         why = channel.error().what;
         return false;
@@ -237,6 +245,10 @@ bool GatewayStream::converse(std::string& why) {
     }
     if (why.empty()) {
         why = text_of(status, identified);
+        // Not on the way out, and not where there is nothing to connect to: it may take a while.
+        if (material && !identified && status.error_code() == grpc::StatusCode::UNAVAILABLE && !is_stopping()) {
+            why = tls::handshake_trouble(target_.text, *material, kHandshakeLimit).value_or(why);
+        }
     }
     return identified;
 }
@@ -302,6 +314,11 @@ Status GatewayStream::handle(const v1::GatewayMessage& message) {
         return {};
     }
     return {};  // something newer than we are
+}
+
+bool GatewayStream::is_stopping() {
+    const std::lock_guard lock(mutex_);
+    return inbox_.stopping;
 }
 
 GatewayStream::Inbox GatewayStream::take_news(Clock::time_point due) {

@@ -15,6 +15,7 @@
 #include "control/sync/flood_guard.hpp"
 #include "control/sync/state_session.hpp"
 #include "control/sync/status.hpp"
+#include "control/tls/watch.hpp"
 #include "penstock/v1/config.pb.h"
 
 namespace penstock::sync {
@@ -29,8 +30,9 @@ class GatewayStream {
  public:
     using Clock = std::chrono::steady_clock;
 
-    // Starts at once. `observer` as in StateSession. `priority`: of this control plane among those that supply the gateway.
-    GatewayStream(client::Target target, client::TlsFiles tls, StateSession::Settings settings, Observer* observer = nullptr,
+    // Starts at once. `tls` outlives the stream; null where the target is a Unix socket. `observer` as in StateSession. `priority`: of this
+    // control plane among those that supply the gateway.
+    GatewayStream(client::Target target, const tls::Watch* tls, StateSession::Settings settings, Observer* observer = nullptr,
                   uint32_t priority = 0);
     // Ends the stream, which changes nothing at the gateway. Within milliseconds, unless a state is just being worked out.
     ~GatewayStream();
@@ -68,6 +70,7 @@ class GatewayStream {
     Inbox take_news(Clock::time_point due);
     // Waits, and works in what is heard meanwhile. False where the program ends.
     bool pause(std::chrono::milliseconds time);
+    bool is_stopping();
     // Hands the session what it needs no stream for.
     void note_changes(Inbox& news);
     Status handle(const v1::GatewayMessage& message);
@@ -75,7 +78,7 @@ class GatewayStream {
     void tell(const std::string* last_error = nullptr);
 
     const client::Target target_;
-    const client::TlsFiles tls_;
+    const tls::Watch* const tls_;
     const std::string source_;
     const uint32_t priority_;
     std::string leader_;      // the other control plane that leads, "" while none is known; the thread's alone

@@ -1,6 +1,7 @@
 // penstock-sync: source -> changes -> one stream for each gateway. run() reads as the list of steps.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <iostream>
@@ -11,6 +12,7 @@
 #include "control/kube/in_cluster.hpp"
 #include "control/kube/kubeconfig.hpp"
 #include "control/log/log.hpp"
+#include "control/process/grpc_lines.hpp"
 #include "control/process/signals.hpp"
 #include "control/sync/cluster_follower.hpp"
 #include "control/sync/gateway_stream.hpp"
@@ -19,6 +21,7 @@
 #include "control/sync/options.hpp"
 #include "control/sync/policy_watch.hpp"
 #include "control/sync/server_address.hpp"
+#include "control/tls/watch.hpp"
 
 namespace penstock::sync {
 namespace {
@@ -80,7 +83,7 @@ Result<Followed> open_cluster(const Options& options) {
 using Gateways = std::vector<std::unique_ptr<GatewayStream>>;
 
 // All that is watched outlives the monitor.
-Watched watched(const std::string& identity, const Followed& followed, const Gateways& gateways) {
+Watched watched(const std::string& identity, const Followed& followed, const Gateways& gateways, const tls::Watch* tls) {
     Watched all{.version = PENSTOCK_VERSION, .identity = identity, .source = [&source = *followed.source] { return source.status(); }};
     for (const auto& gateway : gateways) {
         all.gateways.emplace_back([&gateway = *gateway] { return gateway.status(); });
@@ -88,11 +91,21 @@ Watched watched(const std::string& identity, const Followed& followed, const Gat
     if (followed.cluster != nullptr) {
         all.events = [&cluster = *followed.cluster] { return cluster.events_status(); };
     }
+    if (tls != nullptr) {
+        all.tls = [tls] {
+            TlsStatus status{.broken = !tls->error().empty()};
+            if (const auto material = tls->current()) {
+                status.certificate_expires_s = std::chrono::duration<double>(material->expires.time_since_epoch()).count();
+                status.authority_expires_s = std::chrono::duration<double>(material->authority_expires.time_since_epoch()).count();
+            }
+            return status;
+        };
+    }
     return all;
 }
 
 // False if one of the signals that have arrived stops the program.
-bool hear_signals(process::Signals& signals, PolicyWatch* policy) {
+bool hear_signals(process::Signals& signals, PolicyWatch* policy, tls::Watch* tls) {
     for (auto signal = signals.take(); signal.number != 0; signal = signals.take()) {
         switch (signal.meaning) {
             case process::Signal::Meaning::Stop:
@@ -100,10 +113,13 @@ bool hear_signals(process::Signals& signals, PolicyWatch* policy) {
                 return false;
             case process::Signal::Meaning::Reload:
                 log::get("sync").info(
-                    "SIGHUP: manifests and the external IP policy are read again, as far as there are any; options take "
-                    "effect at a start only");
+                    "SIGHUP: manifests, the external IP policy and TLS files are read again, as far as there are any; "
+                    "options take effect at a start only");
                 if (policy != nullptr) {
                     policy->reload();
+                }
+                if (tls != nullptr) {
+                    tls->reload();
                 }
                 break;
             case process::Signal::Meaning::Unknown:
@@ -115,9 +131,9 @@ bool hear_signals(process::Signals& signals, PolicyWatch* policy) {
 }
 
 // Returns on a signal that ends the program.
-void follow(Source& source, process::Signals& signals, const Gateways& gateways, PolicyWatch* policy) {
+void follow(Source& source, process::Signals& signals, const Gateways& gateways, PolicyWatch* policy, tls::Watch* tls) {
     // A signal ends the wait. Manifests are then looked at once more, which is what SIGHUP asks for and costs little otherwise.
-    while (source.wait(signals.fd()) || hear_signals(signals, policy)) {
+    while (source.wait(signals.fd()) || hear_signals(signals, policy, tls)) {
         const auto changes = source.take_changes();
         for (size_t i = 0; changes && i < gateways.size(); ++i) {
             gateways[i]->update(*changes);
@@ -151,10 +167,21 @@ Status run(const Options& options) {
         .source = identity, .policy = std::move(policy), .coalesce = options.coalesce, .audit_period = options.audit_period};
     settings.policy.protected_addresses.insert(settings.policy.protected_addresses.end(), followed->protect.begin(),
                                                followed->protect.end());
+    process::take_grpc_lines([](bool is_error, std::string_view text) {
+        log::get("rpc").log(is_error ? spdlog::level::debug : spdlog::level::trace, "grpc: {}", text);
+    });
+    std::unique_ptr<tls::Watch> tls;
+    if (std::ranges::any_of(options.gateways, [](const client::Target& target) { return !target.is_unix(); })) {
+        tls = std::make_unique<tls::Watch>(tls::WatchOptions{.files = {options.tls.certificate, options.tls.key, options.tls.authority},
+                                                             .names = {},
+                                                             .logger = "sync",
+                                                             .on_change = nullptr});
+    }
     Gateways gateways;
     for (const client::Target& target : options.gateways) {
-        gateways.push_back(std::make_unique<GatewayStream>(
-            target, options.tls, settings, followed->cluster != nullptr ? followed->cluster->observer() : nullptr, options.priority));
+        gateways.push_back(std::make_unique<GatewayStream>(target, target.is_unix() ? nullptr : tls.get(), settings,
+                                                           followed->cluster != nullptr ? followed->cluster->observer() : nullptr,
+                                                           options.priority));
     }
     std::unique_ptr<PolicyWatch> policy_watch;
     if (!options.external_ip_policy.empty()) {
@@ -169,11 +196,11 @@ Status run(const Options& options) {
         }
         policy_watch = std::move(*started);
     }
-    const auto monitor = Monitor::start(options.monitor, watched(identity, *followed, gateways));
+    const auto monitor = Monitor::start(options.monitor, watched(identity, *followed, gateways, tls.get()));
     if (!monitor) {
         return std::unexpected(monitor.error());
     }
-    follow(*followed->source, *signals, gateways, policy_watch.get());
+    follow(*followed->source, *signals, gateways, policy_watch.get(), tls.get());
     return {};
 }
 

@@ -59,6 +59,12 @@ constexpr Metric<SyncReading> kOfProcess[] = {
      [](const SyncReading& all) -> Value { return number(all.events.posted); }},
     {kCounter, "penstock_sync_events_repeated_total", "Events whose count was raised",
      [](const SyncReading& all) -> Value { return number(all.events.repeated); }},
+    {kGauge, "penstock_sync_tls_certificate_expiry_timestamp_seconds", "when our certificate expires",
+     [](const SyncReading& all) { return all.tls ? Value(all.tls->certificate_expires_s) : std::nullopt; }},
+    {kGauge, "penstock_sync_tls_authority_expiry_timestamp_seconds", "when the last authority of gateways expires",
+     [](const SyncReading& all) { return all.tls ? Value(all.tls->authority_expires_s) : std::nullopt; }},
+    {kGauge, "penstock_sync_tls_files_broken", "1 while the TLS files cannot be used and former ones are",
+     [](const SyncReading& all) { return all.tls ? Value(all.tls->broken ? 1 : 0) : std::nullopt; }},
 };
 
 constexpr Metric<CollectionStatus> kOfCollection[] = {

@@ -23,6 +23,9 @@ ReadSync reader_of(Watched watched) {
         if (watched.events) {
             reading.events = watched.events();
         }
+        if (watched.tls) {
+            reading.tls = watched.tls();
+        }
         return reading;
     };
 }

@@ -22,6 +22,7 @@ struct Watched {
     std::function<kube::SourceStatus()> source;
     std::vector<std::function<GatewayStatus()>> gateways;  // in the order of --gateway
     std::function<kube::EventsStatus()> events;            // empty: there is no cluster to tell
+    std::function<TlsStatus()> tls = {};                   // empty: no gateway is reached over TCP
 };
 
 class Monitor {

@@ -39,6 +39,12 @@ struct GatewayStatus {
     LatencyHistogram apply_latency;           // from an object's change being heard to the gateway's word that its workers use it
 };
 
+// Of the certificates for gateways over TCP. Times are seconds since the epoch; 0 while no file could be read yet.
+struct TlsStatus {
+    double certificate_expires_s = 0, authority_expires_s = 0;
+    bool broken = false;  // the files are not whole now
+};
+
 struct SyncReading {
     std::string version;   // of penstock-sync
     std::string identity;  // the source of its state versions: unique to the process
@@ -47,6 +53,7 @@ struct SyncReading {
     kube::SourceStatus source;
     std::vector<GatewayStatus> gateways;  // in the order of --gateway
     kube::EventsStatus events;
+    std::optional<TlsStatus> tls;  // empty: no gateway is reached over TCP
 };
 
 // Any thread; takes locks only for as long as copying takes.

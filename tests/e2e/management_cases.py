@@ -3,6 +3,7 @@ import json
 import os
 import re
 import stat
+import time
 import urllib.request
 
 from fixture import VIP, case, check, equal, until
@@ -62,6 +63,48 @@ def a_tcp_address_needs_mutual_tls_and_names_decide_who_may_what(lab):
     equal(refused.returncode, 1, f"exit code of a reader that debugs ({refused.stderr.strip()})")
     check(ctl(*strangers.of_client("admin"), "get", "services").returncode != 0, "a certificate of another CA is accepted")
     check(ctl("get", "services").returncode != 0, "no certificate is accepted")
+
+
+@case()
+def renewed_certificates_are_used_without_a_restart_and_refusals_are_told(lab):
+    certificates = Certificates(lab.run.file("tls"), ("admin", "gateway-2"))
+    strangers = Certificates(lab.run.file("strangers"))
+    lab.gateway.more_options = ["--listen", "127.0.0.1:9106", "--log-format", "json", "--tls-cert", certificates.file("gateway.pem"),
+                                "--tls-key", certificates.file("gateway.key"), "--tls-client-ca", certificates.file("ca.pem"),
+                                "--tls-admin-names", "admin"]
+    sync_words = lab.gateway.sync_words
+    lab.gateway.sync_words = lambda manifests: [
+        *["127.0.0.1:9106" if word == lab.gateway.address else word for word in sync_words(manifests)], *certificates.of_client("admin"),
+        "--log-format", "json"]
+    lab.start(*web())
+
+    def ctl(*words):
+        return lab.network.run("gateway", lab.gateway.program("penstockctl"), "--gateway", "127.0.0.1:9106", *words)
+
+    def served():
+        return lab.network.run("gateway", "bash", "-c", "openssl s_client -connect 127.0.0.1:9106 -alpn h2 </dev/null 2>/dev/null"
+                               " | openssl x509 -noout -subject").stdout
+    check("CN = gateway\n" in served(), f"the certificate at the start: {served()}")
+    for kind in ("pem", "key"):
+        os.rename(certificates.file(f"gateway-2.{kind}"), certificates.file(f"gateway.{kind}"))
+    until("the new certificate is served", lambda: "CN = gateway-2" in served(), patience_s=20, step_s=0.3)
+    lab.apply(service("web", 8000, external_ips=[VIP]), endpoints("web"))
+    until("the stream of before the renewal carries changes", lambda: lab.connection_outcome(VIP, 8000, timeout_s=0.3) == "open")
+    equal(lab.gateway.sync_status()["gateways"][0]["full_states"], "1", "streams that penstock-sync has opened")
+    refused = ctl("--tls-ca", certificates.file("ca.pem"), *strangers.of_client("admin")[2:], "get", "services")
+    check(refused.returncode == 1 and "certificate refused by the gateway: ours is CN=admin" in refused.stderr, refused.stderr)
+    refused = ctl(*certificates.of_client("admin")[2:], "--tls-ca", strangers.file("ca.pem"), "get", "services")
+    check(refused.returncode == 1 and "certificate refused: that of the gateway" in refused.stderr, refused.stderr)
+    for log in ("penstockd.log", "penstock-sync.log"):
+        with open(lab.run.file(log)) as lines:
+            records = [json.loads(line) for line in lines]  # each line is one
+        if log == "penstockd.log":
+            check(any("client certificate refused: CN=admin (issuer CN=ca)" in record["message"] for record in records),
+                  "the log of penstockd names the client that it refuses")
+    with inside(lab.network.namespace("gateway")):
+        with urllib.request.urlopen("http://127.0.0.1:9105/metrics", timeout=5) as response:
+            found = re.search(r"^penstock_tls_certificate_expiry_timestamp_seconds (\S+)$", response.read().decode(), re.MULTILINE)
+    check(found and 0 < float(found.group(1)) - time.time() < 2 * 86400, "the metric has the date on which the certificate expires")
 
 
 @case()

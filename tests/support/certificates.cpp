@@ -9,7 +9,7 @@
 
 #include <atomic>
 
-#include "control/kube/openssl_handles.hpp"
+#include "control/base/openssl_handles.hpp"
 #include "dataplane/base/check.hpp"
 
 namespace penstock::test {

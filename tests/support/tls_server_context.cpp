@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "control/kube/openssl_handles.hpp"
+#include "control/base/openssl_handles.hpp"
 #include "dataplane/base/check.hpp"
 #include "tests/support/fake_api_server.hpp"
 

@@ -49,6 +49,7 @@ Reading reading() {
     r.loops = {{"worker 0", false}, {"worker 1", true}};
     r.save_failing = true;
     r.save_failures = 31;
+    r.tls = {.certificate_expires_s = 32, .authority_expires_s = 33, .broken = true};
     return r;
 }
 
@@ -98,7 +99,8 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
           "penstock_endpoints_turned_up_total 24", "penstock_endpoints_turned_down_total 25", "penstock_probe_targets 26",
           "penstock_probe_targets_down 27", "penstock_services_failing_open 28", "penstock_drained 1", "penstock_ready 0",
           R"(penstock_loop_stalled{loop="worker 0"} 0)", R"(penstock_loop_stalled{loop="worker 1"} 1)", "penstock_state_save_failing 1",
-          "penstock_state_save_failures_total 31"}) {
+          "penstock_state_save_failures_total 31", "penstock_tls_certificate_expiry_timestamp_seconds 32",
+          "penstock_tls_authority_expiry_timestamp_seconds 33", "penstock_tls_files_broken 1"}) {
         expect_line(all, line);
     }
 }

@@ -25,10 +25,12 @@
 #include "control/rpc/convert.hpp"
 #include "control/rpc/errors.hpp"
 #include "control/rpc/state_message.hpp"
+#include "control/tls/handshake.hpp"
 #include "penstock/v1/config.grpc.pb.h"
 #include "penstock/v1/debug.grpc.pb.h"
 #include "penstock/v1/status.grpc.pb.h"
 #include "tests/support/free_port.hpp"
+#include "tests/support/log_capture.hpp"
 #include "tests/support/sanitizers.hpp"
 
 namespace penstock::rpc {
@@ -759,7 +761,7 @@ TEST_F(RpcServer, AnUnknownGroupAndAMissingCertificateAreRefusedByName) {
     options_.tls_cert = "/nonexistent/cert.pem";
     refused = Server::start(options_, {gateway_, gateway_, gateway_});
     ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().what.find("--tls-cert: /nonexistent/cert.pem"), std::string::npos);
+    EXPECT_NE(refused.error().what.find("--tls-cert: /nonexistent/cert.pem cannot be read"), std::string::npos);
 }
 
 // A certification authority, a server and two clients, made by openssl(1).
@@ -770,15 +772,12 @@ class RpcTls : public RpcServer {
         if (IsSkipped()) {
             return;
         }
-        const std::string script = "cd '" + folder_.string() + R"(' && exec 2>/dev/null &&
+        if (!make(R"(
             openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -subj /CN=test-ca -days 2 &&
-            leaf() { openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $1.key -out $1.csr -subj "$2" &&
-                     printf '%s\n' "$3" > $1.ext && openssl x509 -req -in $1.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out $1.pem -extfile $1.ext; } &&
             leaf server /CN=gateway 'subjectAltName=IP:127.0.0.1' &&
             leaf admin /CN=edge-sync 'subjectAltName=DNS:edge-sync.example' &&
             leaf san /O=nobody 'subjectAltName=DNS:by-san.example' &&
-            leaf reader /CN=dashboard 'subjectAltName=DNS:dashboard.example')";
-        if (std::system(script.c_str()) != 0) {
+            leaf reader /CN=dashboard 'subjectAltName=DNS:dashboard.example')")) {
             GTEST_SKIP() << "openssl(1) is not there to make certificates";
         }
         options_.tcp_addresses = {"127.0.0.1:" + std::to_string(test::free_port())};
@@ -787,6 +786,29 @@ class RpcTls : public RpcServer {
         options_.tls_client_ca = file("ca.pem");
         options_.tls_admin_names = {"edge-sync", "by-san.example"};
         start();
+    }
+    // Runs a script in the folder. `leaf NAME SUBJECT EXTENSION` makes NAME.pem and NAME.key, signed by ca.pem.
+    bool make(const std::string& script) const {
+        const std::string all = "cd '" + folder_.string() + R"(' && exec 2>/dev/null &&
+            leaf() { openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $1.key -out $1.csr -subj "$2" &&
+                     printf '%s\n' "$3" > $1.ext && openssl x509 -req -in $1.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out $1.pem -extfile $1.ext; } &&
+        )" + script;
+        return std::system(all.c_str()) == 0;
+    }
+    // The gateway's name in the certificate that a new connection is served with; "": there is no connection.
+    std::string served_name(const std::string& as_whom = "reader") const {
+        grpc::ClientContext context;
+        set_deadline(context);
+        v1::Status response;
+        const auto channel = as(as_whom);
+        if (!v1::GatewayStatus::NewStub(channel)->GetStatus(&context, {}, &response).ok()) {
+            return "";
+        }
+        const auto names = context.auth_context()->FindPropertyValues("x509_common_name");
+        return names.empty() ? "" : std::string(names.front().data(), names.front().size());
+    }
+    tls::Material material_of(const std::string& name) const {
+        return tls::read_material({file(name + ".pem"), file(name + ".key"), file("ca.pem")}, {}).value();
     }
     std::string file(const std::string& name) const { return (folder_ / name).string(); }
     std::string text(const std::string& name) const {
@@ -800,7 +822,10 @@ class RpcTls : public RpcServer {
             tls.pem_cert_chain = text(name + ".pem");
             tls.pem_private_key = text(name + ".key");
         }
-        return grpc::CreateChannel(options_.tcp_addresses[0], grpc::SslCredentials(tls));
+        // A connection of its own, so that each channel makes a handshake of its own.
+        grpc::ChannelArguments arguments;
+        arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+        return grpc::CreateCustomChannel(options_.tcp_addresses[0], grpc::SslCredentials(tls), arguments);
     }
     static grpc::Status read_status(const std::shared_ptr<grpc::Channel>& channel) {
         grpc::ClientContext context;
@@ -852,12 +877,93 @@ TEST_F(RpcTls, WithoutACertificateThereIsNoConnection) {
               grpc::StatusCode::UNAVAILABLE);
 }
 
+TEST_F(RpcTls, RenewedFiles_AreServedToNewConnectionsAndOpenOnesGoOn) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    const auto channel = as("admin");
+    const auto stream = v1::GatewayConfig::NewStub(channel)->SyncState(&context);
+    v1::GatewayMessage message;
+    ASSERT_TRUE(stream->Read(&message));
+    EXPECT_EQ(served_name(), "gateway");
+    ASSERT_TRUE(make("leaf renewed /CN=gateway-2 subjectAltName=IP:127.0.0.1 && mv renewed.pem server.pem"));
+    // For a while the certificate is the new one and the key the old one.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2'500));
+    EXPECT_EQ(served_name(), "gateway") << "a pair that does not match is not served";
+    ASSERT_TRUE(make("mv renewed.key server.key"));
+    std::string served;
+    for (int i = 0; i < 300 && served != "gateway-2"; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        served = served_name();
+        ASSERT_NE(served, "") << "a renewal costs no connection";
+    }
+    EXPECT_EQ(served, "gateway-2");
+    ASSERT_TRUE(stream->Write(full(1)));
+    EXPECT_TRUE(read(*stream).has_applied()) << "the stream of before the renewal goes on";
+    context.TryCancel();
+}
+
+TEST_F(RpcTls, AnotherClientAuthority_CountsForNewConnections) {
+    const test::LogCapture log("rpc");
+    EXPECT_TRUE(read_status(as("reader")).ok());
+    const auto former = material_of("reader");
+    const auto old_reader = as("reader");
+    ASSERT_TRUE(make(
+        R"(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca2.key -out ca2.pem -subj /CN=other-ca -days 2 &&
+                        mv ca2.pem ca.pem)"));
+    for (int i = 0; i < 300 && log.count("TLS files were read again") == 0; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    EXPECT_FALSE(read_status(old_reader).ok());
+    EXPECT_GE(log.count("client certificate refused: CN=dashboard (issuer CN=test-ca): unable to get local issuer certificate"), 1U)
+        << testing::PrintToString(log.lines());
+    const auto trouble = tls::handshake_trouble(options_.tcp_addresses[0], former, std::chrono::seconds(5));
+    ASSERT_TRUE(trouble);
+    EXPECT_TRUE(trouble->starts_with("certificate refused by the gateway: ours is CN=dashboard")) << *trouble;
+}
+
+// The chain that comes with a certificate is the client's to choose, and may hold our own authority.
+TEST_F(RpcTls, AForgedCertificateBesideTheRealAuthority_IsRefused) {
+    const test::LogCapture log("rpc");
+    ASSERT_TRUE(make(
+        R"(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout forged.key -out forged.leaf -subj /CN=edge-sync -days 2 &&
+                        cat forged.leaf ca.pem > forged.pem)"));
+    EXPECT_EQ(read_status(as("forged")).error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_GE(log.count("client certificate refused: CN=edge-sync (issuer CN=edge-sync): self-signed certificate"), 1U)
+        << testing::PrintToString(log.lines());
+}
+
+TEST_F(RpcTls, AnIntermediateAuthorityInTheChain_IsFollowed) {
+    ASSERT_TRUE(make(R"(leaf between /CN=between basicConstraints=critical,CA:TRUE &&
+                        openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout below.key -out below.csr -subj /CN=below &&
+                        openssl x509 -req -in below.csr -CA between.pem -CAkey between.key -CAcreateserial -days 2 -out below.leaf &&
+                        cat below.leaf between.pem > below.pem)"));
+    EXPECT_TRUE(read_status(as("below")).ok());
+}
+
+TEST_F(RpcTls, AHandshakeThatFails_IsExplained) {
+    EXPECT_FALSE(tls::handshake_trouble(options_.tcp_addresses[0], material_of("reader"), std::chrono::seconds(5)));
+    ASSERT_TRUE(make("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout x.key -out x.pem -subj /CN=x -days 2"));
+    tls::Material wrong_authority = material_of("reader");
+    wrong_authority.authority_pem = text("x.pem");
+    EXPECT_EQ(tls::handshake_trouble(options_.tcp_addresses[0], wrong_authority, std::chrono::seconds(5)),
+              "certificate refused: that of the gateway, by the authority given here: unable to get local issuer certificate");
+    const size_t colon = options_.tcp_addresses[0].rfind(':');
+    EXPECT_EQ(tls::handshake_trouble("localhost" + options_.tcp_addresses[0].substr(colon), material_of("reader"), std::chrono::seconds(5)),
+              "certificate refused: that of the gateway, by the authority given here: hostname mismatch");
+}
+
+TEST_F(RpcTls, AClientWithoutACertificate_IsLogged) {
+    const test::LogCapture log("rpc");
+    EXPECT_EQ(read_status(as("")).error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_GE(log.count("a TLS handshake failed: peer did not return a certificate"), 1U);
+}
+
 TEST_F(RpcTls, ASecondServerOnTheSameAddressIsRefusedByName) {
     ServerOptions again = options_;
     again.unix_paths.clear();
     const auto refused = Server::start(again, {gateway_, gateway_, gateway_});
     ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().what.find(options_.tcp_addresses[0]), std::string::npos);
+    EXPECT_EQ(refused.error().what, "gRPC cannot listen on " + options_.tcp_addresses[0] + ": Address already in use");
 }
 
 TEST(Authorizer, RightsFollowTransportAndName) {

@@ -1,0 +1,26 @@
+// When to log that a certificate expires: once it has less than a quarter of its lifetime left, at most 14 days, and again each day and
+// when it has expired. Renewal tools begin at a third, so the warning means that renewal is late. No clock of its own.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+namespace penstock::tls {
+
+class ExpiryNotice {
+ public:
+    using Time = std::chrono::system_clock::time_point;
+    static constexpr std::chrono::hours kEarliest{14 * 24};
+    static constexpr std::chrono::hours kRepeat{24};
+
+    enum class What { ExpiresSoon, Expired };
+    // What to log at `now`; empty: nothing. Called with another certificate's times it begins anew.
+    [[nodiscard]] std::optional<What> due(Time now, Time valid_from, Time expires);
+
+ private:
+    Time expires_{};
+    std::optional<What> logged_;
+    Time logged_at_{};
+};
+
+}  // namespace penstock::tls
