@@ -48,11 +48,44 @@ compile() {
 
 programs=(control/gateway/penstockd control/sync/penstock-sync control/cli/penstockctl)
 
+# progress WHAT INTERVAL COMMAND...: runs COMMAND and logs a line each INTERVAL seconds with how far it is and how long it will take.
+# `progress_of` prints how far as "DONE TOTAL"; nothing while that is unknown. The exit code is COMMAND's, which stays in the foreground.
+progress() {
+    local what=$1 interval=$2 code=0 reporter
+    shift 2
+    report_progress "$what" "$interval" &
+    reporter=$!
+    "$@" || code=$?
+    kill $reporter 2>/dev/null || true
+    wait $reporter 2>/dev/null || true
+    return $code
+}
+
+# Ends with the script, which a failure of the command or Ctrl-C may end at any time.
+report_progress() {
+    local what=$1 interval=$2 began=$SECONDS at=$SECONDS done_ total elapsed
+    while sleep 0.5 && kill -0 $$ 2>/dev/null; do
+        [ $((SECONDS - at)) -ge "$interval" ] || continue
+        at=$SECONDS elapsed=$((SECONDS - began))
+        read -r done_ total <<<"$(progress_of)" || true
+        if [ "${done_:-0}" -gt 0 ]; then
+            say "$what: $((100 * done_ / total)) %, about $(time_text $((elapsed * (total - done_) / done_))) left"
+        else
+            say "$what: for $(time_text $elapsed)"
+        fi
+    done
+}
+
+# "45 s", "3 min"
+time_text() { if [ "$1" -lt 120 ]; then echo "$1 s"; else echo "$((($1 + 30) / 60)) min"; fi; }
+
 # build_programs: the three programs as they are shipped, without the tests, in build/, where README.md points.
 build_programs() {
     configure "$root/build" -Dtests=false --buildtype=release
     local started=$SECONDS
-    compile "$root/build" "${programs[@]}"
+    # Ninja begins each line of its log with [DONE/TOTAL].
+    progress_of() { tail -c 300 "$root/build/build.log" 2>/dev/null | tr '\r' '\n' | sed -n 's/^\[\([0-9]*\)\/\([0-9]*\)\].*/\1 \2/p' | tail -1; }
+    progress "building the programs" 10 compile "$root/build" "${programs[@]}"
     link_programs "$root/build"
     [ $((SECONDS - started)) -lt 5 ] || say "built in $((SECONDS - started)) s"
 }
