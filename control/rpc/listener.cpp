@@ -20,6 +20,7 @@
 
 #include "control/log/log.hpp"
 #include "control/process/grpc_lines.hpp"
+#include "control/rpc/limits.hpp"
 #include "control/rpc/state_message.hpp"
 
 namespace penstock::rpc {
@@ -27,10 +28,6 @@ namespace {
 
 // A control plane that vanished without a word must not look connected for the two hours that TCP would take to notice.
 constexpr int kKeepaliveMs = 30'000;
-// Each status or debug call has a thread while it runs, and a listing runs as long as its reader likes. Who may only read must not be able
-// to take the threads of the process that moves packets by opening thousands and reading none: calls beyond this are RESOURCE_EXHAUSTED.
-// State streams take no thread.
-constexpr int kThreadsMax = 64;
 constexpr auto kShutdownGrace = std::chrono::milliseconds(500);
 
 std::string reason() {
@@ -121,6 +118,8 @@ Result<std::unique_ptr<grpc::Server>> listen(const ServerOptions& options, const
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second server on the port must fail, not take every other call
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
     for (grpc::Service* service : services) {
         builder.RegisterService(service);
     }

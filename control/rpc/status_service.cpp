@@ -1,7 +1,10 @@
 #include "control/rpc/status_service.hpp"
 
+#include <utility>
+
 #include "control/rpc/convert.hpp"
 #include "control/rpc/errors.hpp"
+#include "control/rpc/limits.hpp"
 
 namespace penstock::rpc {
 namespace {
@@ -65,10 +68,46 @@ Result<AffinityFilter> from_proto(const v1::ListAffinityRequest& request) {
     return AffinityFilter{request.namespace_(), request.name(), *client};
 }
 
+class StatusService::Seat {
+ public:
+    explicit Seat(std::atomic<int>* readers) noexcept : readers_(readers) {}
+    Seat(Seat&& other) noexcept : readers_(std::exchange(other.readers_, nullptr)) {}
+    Seat& operator=(Seat&&) = delete;
+    ~Seat() {
+        if (readers_ != nullptr) {
+            --*readers_;
+        }
+    }
+
+ private:
+    std::atomic<int>* readers_;  // null: the caller needs none
+};
+
+std::optional<StatusService::Seat> StatusService::take_seat(const Caller& caller) const {
+    if (authorizer_.may_configure(caller)) {
+        return Seat(nullptr);
+    }
+    Seat seat(&readers_);
+    return ++readers_ <= kReadersMax ? std::optional(std::move(seat)) : std::nullopt;
+}
+
+namespace {
+
+grpc::Status no_seat() {
+    return to_status(fail(Errc::Exhausted, "too many calls of clients that may only read, try again later").error());
+}
+
+}  // namespace
+
 template <typename Response, typename Ask>
 grpc::Status StatusService::answer(const grpc::ServerContext& context, Response* response, Ask&& ask) const {
-    if (const auto status = authorizer_.may_read(caller_of(context)); !status) {
+    const Caller caller = caller_of(context);
+    if (const auto status = authorizer_.may_read(caller); !status) {
         return to_status(status);
+    }
+    const auto seat = take_seat(caller);
+    if (!seat) {
+        return no_seat();
     }
     *response = ask();
     return grpc::Status::OK;
@@ -77,8 +116,13 @@ grpc::Status StatusService::answer(const grpc::ServerContext& context, Response*
 template <typename Request, typename Entry, typename List>
 grpc::Status StatusService::stream(const grpc::ServerContext& context, const Request& request, grpc::ServerWriter<Entry>& writer,
                                    List&& list) const {
-    if (const auto status = authorizer_.may_read(caller_of(context)); !status) {
+    const Caller caller = caller_of(context);
+    if (const auto status = authorizer_.may_read(caller); !status) {
         return to_status(status);
+    }
+    const auto seat = take_seat(caller);
+    if (!seat) {
+        return no_seat();
     }
     const auto filter = from_proto(request);
     if (!filter) {

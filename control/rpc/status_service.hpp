@@ -1,6 +1,9 @@
 // penstock.v1.GatewayStatus: read-only views. Each call asks the gateway once and sends what it says.
 #pragma once
 
+#include <atomic>
+#include <optional>
+
 #include "control/rpc/auth.hpp"
 #include "control/rpc/gateway.hpp"
 #include "penstock/v1/status.grpc.pb.h"
@@ -45,8 +48,13 @@ class StatusService final : public v1::GatewayStatus::Service {
     // OK, or NOT_FOUND where `name` is set and no service port has it.
     [[nodiscard]] grpc::Status service_exists(const std::string& namespace_name, const std::string& name) const;
 
+    // Of a caller who may only read, while the call runs. Empty: all are taken.
+    class Seat;
+    [[nodiscard]] std::optional<Seat> take_seat(const Caller& caller) const;
+
     const StatusSource& source_;
     const Authorizer& authorizer_;
+    mutable std::atomic<int> readers_{0};
 };
 
 }  // namespace penstock::rpc

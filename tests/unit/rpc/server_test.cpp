@@ -24,6 +24,7 @@
 #include "control/rpc/config_service.hpp"
 #include "control/rpc/convert.hpp"
 #include "control/rpc/errors.hpp"
+#include "control/rpc/limits.hpp"
 #include "control/rpc/state_message.hpp"
 #include "control/tls/handshake.hpp"
 #include "penstock/v1/config.grpc.pb.h"
@@ -869,6 +870,31 @@ TEST_F(RpcTls, OtherCertificatesOnlyReadAndAreToldWhichNameIsMissing) {
     EXPECT_EQ(stream.error_code(), grpc::StatusCode::PERMISSION_DENIED);
     EXPECT_NE(stream.error_message().find("this client is dashboard"), std::string::npos) << stream.error_message();
     EXPECT_EQ(set_level(as("reader")).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(RpcTls, ReadersLeaveHalfOfTheThreadsToAdministrators) {
+    gateway_.endless = true;
+    const auto channel = as("reader");
+    const auto stub = v1::GatewayStatus::NewStub(channel);
+    std::deque<grpc::ClientContext> contexts;
+    std::vector<std::unique_ptr<grpc::ClientReader<v1::Connection>>> readers;
+    int refused = 0;
+    for (int i = 0; i < kReadersMax + 10; ++i) {
+        readers.push_back(stub->ListConnections(&contexts.emplace_back(), {}));
+        v1::Connection connection;  // read once, so that the call is under way
+        refused += readers.back()->Read(&connection) ? 0 : 1;
+    }
+    EXPECT_EQ(refused, 10);
+    EXPECT_EQ(read_status(channel).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_TRUE(read_status(as("admin")).ok());
+    for (grpc::ClientContext& context : contexts) {
+        context.TryCancel();
+    }
+    bool is_free = false;  // their seats come back
+    for (int i = 0; i < 1'000 && !is_free; ++i) {
+        is_free = read_status(channel).ok();
+    }
+    EXPECT_TRUE(is_free);
 }
 
 TEST_F(RpcTls, WithoutACertificateThereIsNoConnection) {
