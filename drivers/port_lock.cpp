@@ -30,7 +30,8 @@ Result<PortLock> PortLock::acquire(const std::string& path, const std::string& w
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0) {
         const Errc code = errno == EACCES || errno == EROFS ? Errc::PermissionDenied : Errc::Unavailable;
-        return fail(code, "lock file " + path + ": " + std::strerror(errno));
+        const char* const hint = code == Errc::PermissionDenied ? " (run as root, or make the folder writable for this user)" : "";
+        return fail(code, "lock file " + path + ": " + std::strerror(errno) + hint);
     }
     PortLock lock(fd, path);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {

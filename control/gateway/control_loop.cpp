@@ -34,6 +34,7 @@ process::Signal ControlLoop::run() {
         if (now >= next_housekeeping) {
             next_housekeeping = now + kHousekeeping;
             workers.sweep_affinity();
+            each_second(now);
         }
     }
 }

@@ -552,13 +552,7 @@ Status Daemon::serve() {
     }
     server_ = std::move(*started);
     running_->tls = server_->tls();
-    if (!options_.metrics_listen.empty()) {
-        auto exporter = metrics::Exporter::start(options_.metrics_listen, [running = running_.get()] { return read_metrics(*running); });
-        if (!exporter) {
-            return std::unexpected(std::move(exporter.error()));
-        }
-        exporter_ = std::move(*exporter);
-    }
+    open_metrics(std::chrono::steady_clock::now());
     reconciler_->set_identity_listener([this] { server_->announce_identity(); });
     caretaker_->start();
     if (!options_.blocklist.empty()) {
@@ -578,9 +572,37 @@ Status Daemon::serve() {
 }
 
 void Daemon::run() {
-    ControlLoop loop{*twin_io_, *workers_, *linux_follower_, *flows_, ports_, twins_, *signals_, control_rounds_, [this] { reload(); }};
+    ControlLoop loop{*twin_io_,
+                     *workers_,
+                     *linux_follower_,
+                     *flows_,
+                     ports_,
+                     twins_,
+                     *signals_,
+                     control_rounds_,
+                     [this] { reload(); },
+                     [this](auto now) { open_metrics(now); }};
     const process::Signal signal = loop.run();
     log::get("control").info("stopping on {}", signal.name());
+}
+
+// Forwarding does not depend on a port that others may have: a busy one is tried again. The first attempt is in serve(), the others come
+// from the control loop.
+void Daemon::open_metrics(std::chrono::steady_clock::time_point now) {
+    constexpr std::chrono::seconds kRetry{10};
+    if (options_.metrics_listen.empty() || exporter_ != nullptr || now < metrics_at_) {
+        return;
+    }
+    const bool is_first = std::exchange(metrics_at_, now + kRetry) == std::chrono::steady_clock::time_point{};
+    auto exporter = metrics::Exporter::start(options_.metrics_listen, [running = running_.get()] { return read_metrics(*running); });
+    if (exporter) {
+        exporter_ = std::move(*exporter);
+        if (!is_first) {
+            log::get("metrics").info("metrics are served on {}", options_.metrics_listen);
+        }
+    } else if (is_first) {
+        log::get("metrics").warn("{}; no metrics until then, next attempts every {} s", exporter.error().what, kRetry.count());
+    }
 }
 
 // On the main thread, which moves the twins' frames: the files are read by threads of their own, and each logs its result.

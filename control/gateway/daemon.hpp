@@ -63,6 +63,7 @@ class Daemon {
     class TwinPorts;
     void publish(std::unique_ptr<config::Snapshot> next);
     void reload();
+    void open_metrics(std::chrono::steady_clock::time_point now);
     [[nodiscard]] VipPresenceOptions vip_presence();
     [[nodiscard]] LoopWatch::Options watched_loops();
     [[nodiscard]] bool has_stopped_worker() const;
@@ -99,6 +100,7 @@ class Daemon {
     std::unique_ptr<ExplainView> explain_;
     std::unique_ptr<rpc::Server> server_;
     std::unique_ptr<metrics::Exporter> exporter_;
+    std::chrono::steady_clock::time_point metrics_at_{};  // when to try to listen next
 };
 
 }  // namespace penstock::gateway

@@ -5,9 +5,11 @@
 
 #include "control/gateway/daemon.hpp"
 #include "control/gateway/descriptors.hpp"
+#include "control/gateway/environment_check.hpp"
 #include "control/gateway/options.hpp"
 #include "control/gateway/version.hpp"
 #include "control/log/log.hpp"
+#include "control/process/sandbox.hpp"
 
 int main(int argc, char** argv) {
     using namespace penstock;
@@ -26,13 +28,42 @@ int main(int argc, char** argv) {
         std::cout << "penstockd " << gateway::kVersion << "\n";
         return 0;
     }
+    const auto mistakes = gateway::check_environment(*options, gateway::this_machine());
+    if (options->action == gateway::Options::Action::Check) {
+        for (const std::string& mistake : mistakes) {
+            std::cerr << "penstockd: " << mistake << "\n";
+        }
+        if (mistakes.empty()) {
+            std::cout << "penstockd: the configuration is valid: " << options->ports.size() << " ports, gateway "
+                      << options->identity.gateway_name << "\n";
+        }
+        return mistakes.empty() ? 0 : 2;
+    }
     log::set_format(options->log_format);
     if (auto set = log::set_levels(options->log_levels); !set) {
         std::cerr << "penstockd: " << set.error().what << "\n";
         return 2;
     }
 
+    for (const std::string& mistake : mistakes) {
+        log::get("control").error("cannot start: {}", mistake);
+    }
+    if (!mistakes.empty()) {
+        return 1;
+    }
+    if (const std::string missing = gateway::missing_capabilities(*options); !missing.empty()) {
+        log::get("control").error("cannot start: {}", missing);
+        return 1;
+    }
     gateway::raise_descriptor_limit();
+    if (options->sandbox) {
+        const auto capabilities = gateway::used_capabilities(*options);
+        // Before any thread starts.
+        if (auto entered = process::enter_sandbox({.capabilities = capabilities, .keeps_bpf = gateway::uses_bpf(*options)}); !entered) {
+            log::get("control").error("cannot start: {}; --sandbox off starts without one", entered.error().what);
+            return 1;
+        }
+    }
     Daemon daemon(std::move(*options));
     for (const auto step : {&Daemon::catch_signals, &Daemon::lock_files, &Daemon::plan_workers, &Daemon::start_eal, &Daemon::open_ports,
                             &Daemon::open_twins, &Daemon::load_last_good, &Daemon::start_ports, &Daemon::start_workers,

@@ -1,5 +1,7 @@
 #include "control/gateway/metrics_reading.hpp"
 
+#include <rte_cycles.h>
+
 #include "control/gateway/version.hpp"
 
 namespace penstock::gateway {
@@ -21,6 +23,11 @@ metrics::Reading read_metrics(const Running& running) {
         metrics::WorkerReading& worker = out.workers.emplace_back();
         worker.connections_max = inspector.worker({w}).connections_max;
         worker.open_connections = inspector.open_connections({w}, backend_ids);
+        const auto seconds = [&](stats::Counter ticks) {
+            return static_cast<double>(inspector.counter({w}, ticks)) / static_cast<double>(rte_get_tsc_hz());
+        };
+        worker.busy_s = seconds(stats::Counter::BusyTicks);
+        worker.asleep_s = seconds(stats::Counter::SleepTicks);
         for (size_t i = 0; i < stats::kCounters; ++i) {
             worker.counters[i] = inspector.counter({w}, static_cast<stats::Counter>(i));
         }
@@ -29,6 +36,8 @@ metrics::Reading read_metrics(const Running& running) {
         }
     }
     const auto probes = running.caretaker.probe_counters();
+    const auto up_for = std::chrono::steady_clock::now() - running.started_at;
+    out.started_s = std::chrono::duration<double>((std::chrono::system_clock::now() - up_for).time_since_epoch()).count();
     out.drained = running.caretaker.drained();
     out.is_well = running.caretaker.why_not_well().empty();
     for (const LoopHealth::Loop& loop : running.loops.health()->loops) {

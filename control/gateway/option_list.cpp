@@ -50,7 +50,9 @@ po::options_description general_options() {
     group.add_options()
         ("help,h", "print this and exit")
         ("version", "print the version and exit")
-        ("config", text("FILE"), "INI file with these options, without the dashes");
+        ("config", text("FILE"), "INI file with these options, without the dashes")
+        ("check-config", "check the options and what they need of this machine, without touching devices or the network; exit code 0, or 2 "
+            "with one line for each mistake");
     return group;
 }
 
@@ -88,6 +90,8 @@ std::vector<po::options_description> settings() {
         ("listen", texts("ADDRESS"), "where gRPC listens, repeatable: unix:PATH or HOST:PORT; the latter needs the three --tls options "
             "(default unix:/run/penstock/penstockd.sock)")
         ("socket-group", text("GROUP"), "group that may use Unix sockets (mode 0660)")
+        ("sandbox", text("on|off")->default_value("on"), "give up capabilities and system calls that the gateway does not use (operations.md, "
+            "Sandbox)")
         ("tls-cert", text("FILE"), "the gateway's certificate chain, PEM")
         ("tls-key", text("FILE"), "its private key, PEM")
         ("tls-client-ca", text("FILE"), "who signs clients' certificates, PEM")

@@ -6,8 +6,10 @@
 #include <array>
 #include <boost/program_options.hpp>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
+#include "control/base/ini_lines.hpp"
 #include "control/gateway/option_list.hpp"
 #include "control/gateway/text.hpp"
 #include "control/http/server.hpp"
@@ -197,6 +199,11 @@ class Reader {
             options_.listen.push_back(std::move(*address));
         }
         options_.socket_group = text("socket-group");
+        const std::string sandbox = text("sandbox");
+        if (sandbox != "on" && sandbox != "off") {
+            return refuse("sandbox", "\"" + sandbox + "\" is neither on nor off");
+        }
+        options_.sandbox = sandbox == "on";
         if (const std::string metrics = text("metrics-listen"); metrics != "off") {
             if (const auto checked = http::check_address(metrics); !checked) {
                 return refuse("metrics-listen", checked.error().what + ", or off");
@@ -420,8 +427,13 @@ Result<Options> Options::parse(const std::vector<std::string>& arguments) try {
     po::variables_map values;
     // Without allow_guessing: --por must not mean --port today and be ambiguous tomorrow.
     const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    // An empty positional description, so that a stray word is an error instead of nothing.
-    po::store(po::command_line_parser(arguments).options(all).positional(po::positional_options_description()).style(style).run(), values);
+    const auto parsed = po::command_line_parser(arguments).options(all).style(style).run();
+    for (const auto& option : parsed.options) {
+        if (option.string_key.empty()) {
+            return fail(Errc::InvalidArgument, "\"" + option.value.at(0) + "\" belongs to no option");
+        }
+    }
+    po::store(parsed, values);
     if (values.contains("help") || values.contains("version")) {
         Options options;
         options.action = values.contains("help") ? Action::Help : Action::Version;
@@ -433,13 +445,30 @@ Result<Options> Options::parse(const std::vector<std::string>& arguments) try {
         if (!in) {
             return fail(Errc::NotFound, "--config: " + file + " cannot be read");
         }
+        const std::string ini{std::istreambuf_iterator<char>(in), {}};
+        const po::variables_map of_command_line = values;
         try {
-            store_ini(in, values);
+            std::istringstream stream(ini);
+            store_ini(stream, values);
         } catch (const po::error& error) {
-            return fail(Errc::InvalidArgument, file + ": " + error.what());
+            return fail(Errc::InvalidArgument, at_ini_line(file, ini, error.what()));
         }
+        auto options = Reader(values).read();
+        if (!options) {
+            const std::string option = option_in(options.error().what);
+            if (!of_command_line.contains(option) || of_command_line[option].defaulted()) {
+                options.error().what = at_ini_line(file, ini, options.error().what);
+            }
+        } else if (values.contains("check-config")) {
+            options->action = Action::Check;
+        }
+        return options;
     }
-    return Reader(values).read();
+    auto options = Reader(values).read();
+    if (options && values.contains("check-config")) {
+        options->action = Action::Check;
+    }
+    return options;
 } catch (const po::error& error) {
     return fail(Errc::InvalidArgument, error.what());
 }

@@ -34,7 +34,7 @@ struct ListenAddress {
 };
 
 struct Options {
-    enum class Action : uint8_t { Run, Help, Version };
+    enum class Action : uint8_t { Run, Help, Version, Check };
     Action action = Action::Run;
 
     std::vector<PortOption> ports;
@@ -52,7 +52,8 @@ struct Options {
     std::vector<ListenAddress> listen;
     std::string tls_cert, tls_key, tls_client_ca;  // files; all or none
     std::vector<std::string> tls_admin_names;
-    std::string socket_group;    // "": the process's own
+    std::string socket_group;  // "": the process's own
+    bool sandbox = true;
     std::string metrics_listen;  // "": off
     std::string state_file;      // "": none
     std::string healthz;         // ADDRESS:PORT; "": off

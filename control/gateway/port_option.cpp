@@ -128,12 +128,17 @@ Status check_ports(const std::vector<PortOption>& ports) {
                                                std::to_string(limits::kNicPortsMax) + " are possible");
     }
     std::set<std::string> devices;
+    std::set<std::string> interfaces;
     std::set<std::string> twins;
     std::set<IpAddr> addresses;
     for (const PortOption& port : ports) {
         const auto device = drivers::DeviceString::parse(port.device);
         if (device && !devices.insert(device->name).second) {
             return fail(Errc::InvalidArgument, "--port: device " + device->name + " is given to two ports");
+        }
+        if (const std::string interface = device ? device->kernel_interface() : "";
+            !interface.empty() && !interfaces.insert(interface).second) {
+            return fail(Errc::InvalidArgument, "--port: interface " + interface + " is given to two ports");
         }
         if (!twins.insert(port.twin).second) {
             return fail(Errc::InvalidArgument, "--port: twin " + port.twin + " is given to two ports");

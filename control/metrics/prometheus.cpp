@@ -62,6 +62,14 @@ void worker_families(const Reading& reading, std::vector<MetricFamily>& out) {
                 static_cast<double>(reading.workers[worker].drops[i]));
         }
     }
+    MetricFamily busy = counter("penstock_worker_busy_seconds_total", "time spent in rounds that found something; its rate is the load");
+    MetricFamily asleep = counter("penstock_worker_asleep_seconds_total", "time slept");
+    for (size_t worker = 0; worker < reading.workers.size(); ++worker) {
+        add(busy, {{"worker", std::to_string(worker)}}, reading.workers[worker].busy_s);
+        add(asleep, {{"worker", std::to_string(worker)}}, reading.workers[worker].asleep_s);
+    }
+    out.push_back(std::move(busy));
+    out.push_back(std::move(asleep));
     out.push_back(std::move(capacity));
     out.push_back(std::move(open));
     out.push_back(std::move(drops));
@@ -165,6 +173,7 @@ void probe_families(const ProbeReading& probes, std::vector<MetricFamily>& out) 
 std::vector<MetricFamily> families(const Reading& reading) {
     std::vector<MetricFamily> out;
     out.push_back(single(gauge("penstock_build_info", "always 1; the version is a label"), 1, {{"version", reading.version}}));
+    out.push_back(single(gauge("penstock_start_time_seconds", "when penstockd started, since 1970"), reading.started_s));
     out.push_back(single(gauge("penstock_control_connected", "1 while a state stream is open"), reading.control_connected ? 1 : 0));
     out.push_back(single(gauge("penstock_applied_version", "version of the state in force, as its control plane counts"),
                          static_cast<double>(reading.applied_version)));

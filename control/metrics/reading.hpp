@@ -17,7 +17,8 @@ struct WorkerReading {
     std::array<uint64_t, stats::kCounters> counters{};
     std::array<uint64_t, kDropReasons> drops{};
     uint64_t connections_max = 0;
-    uint64_t open_connections = 0;  // not over
+    uint64_t open_connections = 0;    // not over
+    double busy_s = 0, asleep_s = 0;  // since start
 };
 
 struct LoopReading {
@@ -61,6 +62,7 @@ struct Reading {
     std::vector<ServiceReading> services;  // sorted by key
     std::vector<PortReading> ports;        // by NicPortId
     ProbeReading probes;
+    double started_s = 0;  // since the epoch
     bool drained = false;
     bool is_well = true;
     std::vector<LoopReading> loops;

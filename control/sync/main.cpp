@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -141,6 +142,32 @@ void follow(Source& source, process::Signals& signals, const Gateways& gateways,
     }
 }
 
+// What a start would refuse, and what it would wait for: every file that the options name. No network.
+std::vector<std::string> mistakes_in(const Options& options) {
+    std::vector<std::string> mistakes;
+    const auto note = [&](const auto& result, const std::string& option) {
+        if (!result) {
+            mistakes.push_back(option + result.error().what);
+        }
+    };
+    if (!options.kubeconfig.empty()) {
+        note(kube::read_kubeconfig(options.kubeconfig, options.context), "--kubeconfig: ");
+    } else if (!options.in_cluster && !std::filesystem::exists(options.manifests)) {
+        mistakes.push_back("--manifests: there is no " + options.manifests.string());
+    }
+    if (!options.external_ip_policy.empty()) {
+        note(read_external_ip_policy(options.external_ip_policy), "--external-ip-policy: ");
+    }
+    if (std::ranges::any_of(options.gateways, [](const client::Target& target) { return !target.is_unix(); })) {
+        note(tls::read_material({options.tls.certificate, options.tls.key, options.tls.authority}, {}), "");
+    }
+    const std::filesystem::path socket = options.monitor.socket;
+    if (options.monitor.socket_is_wanted && !socket.empty() && !std::filesystem::is_directory(socket.parent_path())) {
+        mistakes.push_back("--listen: " + socket.string() + ": there is no folder " + socket.parent_path().string());
+    }
+    return mistakes;
+}
+
 Status run(const Options& options) {
     auto signals = process::Signals::block();  // before any thread starts
     if (!signals) {
@@ -219,6 +246,16 @@ int main(int argc, char** argv) {
         return EXIT_SUCCESS;
     }
     const auto& read = std::get<sync::Options>(*options);
+    if (read.check_only) {
+        const auto mistakes = sync::mistakes_in(read);
+        for (const std::string& mistake : mistakes) {
+            std::cerr << "penstock-sync: " << mistake << "\n";
+        }
+        if (mistakes.empty()) {
+            std::cout << "penstock-sync: the configuration is valid: " << read.gateways.size() << " gateways\n";
+        }
+        return mistakes.empty() ? EXIT_SUCCESS : sync::kExitUsage;
+    }
     log::set_format(read.log_format);
     if (const Status logging = log::set_levels(read.log_levels); !logging) {
         std::cerr << "penstock-sync: " << logging.error().what << "\n";

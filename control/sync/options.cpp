@@ -6,11 +6,13 @@
 #include <array>
 #include <cctype>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "control/annotations/table.hpp"
+#include "control/base/ini_lines.hpp"
 #include "control/http/server.hpp"
 #include "dataplane/lb/names.hpp"
 
@@ -47,6 +49,9 @@ po::options_description command_line_only() {
     add("help,h", "this text");
     add("version", "the version");
     add("config", po::value<std::string>()->value_name("FILE"), "INI file with any of the options below");
+    add("check-config",
+        "check the options and the files that they name, without touching the network; exit code 0, or 2 with one line for "
+        "each mistake");
     return described;
 }
 
@@ -294,6 +299,15 @@ Result<semantics::Policy> read_policy(const po::variables_map& values) {
     if (!allowed) {
         return std::unexpected(allowed.error());
     }
+    for (const std::string& entry : entries_of(values, "allowed-external-cidrs")) {
+        // One who writes 203.0.113.1/24 may have meant the address alone, and would allow 256.
+        const auto address = IpAddr::parse(entry.substr(0, entry.find('/')));
+        const auto prefix = Prefix::parse(entry);
+        if (address && prefix && prefix->address() != *address) {
+            return fail(Errc::InvalidArgument, "--allowed-external-cidrs: \"" + entry + "\" has bits behind its length: write " +
+                                                   prefix->to_string() + " or " + Prefix::host(*address).to_string());
+        }
+    }
     policy.allowed_external_cidrs = std::move(*allowed);
     auto protect = parsed_entries<IpAddr>(entries_of(values, "protected-addresses"), "--protected-addresses", IpAddr::parse);
     if (!protect) {
@@ -473,8 +487,22 @@ Result<Options> options_from(const po::variables_map& values) {
     return options;
 }
 
+// Where the values come from, for errors.
+struct Origin {
+    po::variables_map of_command_line;
+    std::string file, ini;  // "": there is no INI file
+
+    [[nodiscard]] Error located(Error error) const {
+        const std::string option = option_in(error.what);
+        if (!file.empty() && !(of_command_line.contains(option) && !of_command_line[option].defaulted())) {
+            error.what = at_ini_line(file, ini, error.what);
+        }
+        return error;
+    }
+};
+
 // Throws po::error; fails where the INI file cannot be read.
-Status store_all(const std::vector<std::string>& arguments, po::variables_map& values) {
+Status store_all(const std::vector<std::string>& arguments, po::variables_map& values, Origin& origin) {
     po::options_description all;
     all.add(command_line_only()).add(everywhere());
     // allow_guessing would take --log for --log-level, until a second option begins like that.
@@ -491,10 +519,12 @@ Status store_all(const std::vector<std::string>& arguments, po::variables_map& v
         if (!file) {
             return fail(Errc::NotFound, "--config " + path + ": cannot be read");
         }
+        origin = {values, path, {std::istreambuf_iterator<char>(file), {}}};
         try {
-            po::store(po::parse_config_file(file, everywhere()), values);
+            std::istringstream stream(origin.ini);
+            po::store(po::parse_config_file(stream, everywhere()), values);
         } catch (const po::error& error) {
-            return fail(Errc::InvalidArgument, path + ": " + error.what());
+            return fail(Errc::InvalidArgument, at_ini_line(path, origin.ini, error.what()));
         }
     }
     po::notify(values);
@@ -505,8 +535,9 @@ Status store_all(const std::vector<std::string>& arguments, po::variables_map& v
 
 Result<std::variant<Options, Information>> read_options(const std::vector<std::string>& arguments) {
     po::variables_map values;
+    Origin origin;
     try {
-        if (const Status stored = store_all(arguments, values); !stored) {
+        if (const Status stored = store_all(arguments, values, origin); !stored) {
             return std::unexpected(stored.error());
         }
     } catch (const po::error& error) {
@@ -520,8 +551,9 @@ Result<std::variant<Options, Information>> read_options(const std::vector<std::s
     }
     auto options = options_from(values);
     if (!options) {
-        return std::unexpected(options.error());
+        return std::unexpected(origin.located(std::move(options.error())));
     }
+    options->check_only = values.contains("check-config");
     return std::move(*options);
 }
 

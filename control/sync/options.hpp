@@ -39,6 +39,7 @@ struct Options {
     std::chrono::seconds audit_period = kAuditPeriodDefault;
 
     MonitorOptions monitor;
+    bool check_only = false;              // --check-config
     std::vector<std::string> log_levels;  // settings of log::set_levels
     log::Format log_format = log::Format::Text;
 };

@@ -1,9 +1,13 @@
 """Starting, stopping, and being killed."""
 import json
+import os
 import signal
+import socket
 import time
+import urllib.request
 
 from fixture import VIP, case, check, equal, until
+from lab.network import inside
 from manifests import endpoints, service
 
 
@@ -64,6 +68,70 @@ def sighup_reads_the_files_again_and_logs_each(lab):
         program.send_signal(signal.SIGHUP)
         until(f"{log} has: {line}", lambda: line in log_of(lab, log))
     equal(lab.get().status, 200, "after")
+
+
+@case(driver=("af_packet", "af_xdp"))
+def penstockd_runs_in_its_sandbox(lab):
+    lab.start(*web())
+    tasks = f"/proc/{lab.gateway.daemon.pid}/task"
+    allowed = {"af_packet": 1 << 12 | 1 << 13 | 1 << 14 | 1 << 10 | 1 << 2}  # NET_ADMIN, NET_RAW, IPC_LOCK, NET_BIND_SERVICE, DAC_READ_SEARCH
+    allowed["af_xdp"] = allowed["af_packet"] | 1 << 39 | 1 << 38 | 1 << 21 | 1 << 24  # BPF, PERFMON, SYS_ADMIN, SYS_RESOURCE
+    for task in os.listdir(tasks):
+        with open(f"{tasks}/{task}/status") as status:
+            facts = dict(line.rstrip("\n").split(":\t", 1) for line in status if ":\t" in line)
+        for field in ("CapEff", "CapPrm", "CapBnd"):
+            equal(int(facts[field], 16) & ~allowed[lab.variant["driver"]], 0, f"{field} of {facts['Name']} beyond what is used")
+        equal((facts["NoNewPrivs"], facts["Seccomp"]), ("1", "2"), f"no_new_privs and seccomp of {facts['Name']}")
+    equal(lab.get().status, 200, "status")
+    lab.gateway.daemon.send_signal(signal.SIGTERM)
+    equal(lab.gateway.daemon.wait(timeout=10), 0, "exit code")
+    equal(tables(lab), [], "nft tables left")
+
+
+@case()
+def a_busy_metrics_port_is_a_warning_and_is_tried_again(lab):
+    build, others = lab.network.build, []
+
+    def build_with_a_busy_port():
+        build()
+        with inside(lab.network.namespace("gateway")):
+            others.append(socket.create_server(("127.0.0.1", 9105)))
+    lab.network.build = build_with_a_busy_port
+    lab.start(*web())
+    equal(lab.get().status, 200, "status")
+    check("--metrics-listen" in log_of(lab, "penstockd.log"), "no warning about the busy port")
+    others.pop().close()
+
+    def scraped():
+        with inside(lab.network.namespace("gateway")):
+            try:
+                with urllib.request.urlopen("http://127.0.0.1:9105/metrics", timeout=2) as response:
+                    return response.status == 200
+            except OSError:
+                return False
+    until("metrics are served", scraped, patience_s=40, step_s=0.2)
+
+
+@case()
+def check_config_names_each_mistake_and_starts_nothing(lab):
+    lab.network.build()
+    words = [*lab.gateway.daemon_words(), "--check-config"]
+    done = lab.network.run("gateway", *words)
+    equal((done.returncode, done.stderr), (0, ""), "exit code and mistakes of what the other cases run with")
+    words[words.index("--listen") + 1] = f"unix:{lab.run.file('nowhere')}/d.sock"
+    done = lab.network.run("gateway", *words)
+    equal(done.returncode, 2, "exit code")
+    check(f"there is no folder {lab.run.file('nowhere')}" in done.stderr, done.stderr)
+    done = lab.network.run("gateway", *[word for word in words if word != "--check-config"])
+    equal(done.returncode, 1, "exit code of a start with the same mistake")
+    check(not os.path.exists(lab.run.file("nowhere")), "a misspelt folder was made")
+    ini = lab.run.file("sync.ini")
+    with open(ini, "w") as file:
+        file.write("# what is followed\nmanifests = /tmp\nallowed-external-cidrs = 80.11.12.1/24\n")
+    done = lab.network.run("gateway", lab.gateway.program("penstock-sync"), "--config", ini, "--check-config")
+    equal(done.returncode, 2, "exit code of penstock-sync")
+    check(f"{ini}:3: --allowed-external-cidrs: \"80.11.12.1/24\" has bits behind its length: write 80.11.12.0/24 or 80.11.12.1/32" in done.stderr,
+          done.stderr)
 
 
 @case()

@@ -194,7 +194,8 @@ TEST(Options, EachBreachIsRefusedByName) {
     const std::vector<Refusal> refusals = {
         {{"--prot", "x"}, "--prot"},
         {{"--mem", "64"}, "--mem"},  // no guessing
-        {{"stray"}, "too many positional options"},
+        {{"stray"}, "\"stray\" belongs to no option"},
+        {{"--port", "device=net_af_packet9,iface=veth0;twin=p1"}, "--port: interface veth0 is given to two ports"},
         {{"--port", "twin=p1"}, "--port: device: is missing"},
         {{"--port", "device=net_null0"}, "--port: twin: is missing"},
         {{"--port", "device=net_null0;twin=a/b"}, "--port: twin: \"a/b\" is no interface name"},
@@ -340,7 +341,28 @@ TEST(Options, TheCommandLineWinsOverTheFile) {
     ASSERT_TRUE(options) << options.error().what;
     EXPECT_EQ(options->memory_mb, 256U);
     EXPECT_EQ(options->identity.gateway_name, "from-file");
-    EXPECT_TRUE(broken.error().what.starts_with(file + ": ")) << broken.error().what;
+    EXPECT_TRUE(broken.error().what.starts_with(file + ":2: ")) << broken.error().what;
+}
+
+TEST(Options, AMistakeOfTheFile_IsNamedWithItsLine) {
+    const std::string file = testing::TempDir() + "penstockd-options-line.ini";
+    const auto error_of = [&](const std::string& text, Arguments more = {}) {
+        std::ofstream(file) << "# a gateway\nport = " << kPort << "\n" << text;
+        more.insert(more.end(), {"--config", file});
+        const auto options = Options::parse(more);
+        std::remove(file.c_str());
+        return options ? std::string("accepted") : options.error().what;
+    };
+    EXPECT_EQ(error_of("workers = x\n"), file + ":3: --workers: \"x\" is not in 1-64");
+    EXPECT_EQ(error_of("\nport = device=net_null0;twin=p1;mtu=100\n"), file + ":4: --port: mtu: \"100\" is not in 576-9600");
+    EXPECT_EQ(error_of("workers = x\n", {"--workers", "y"}), "--workers: \"y\" is not in 1-64") << "the command line's own mistake";
+    EXPECT_TRUE(error_of("\njust words\n").starts_with(file + ":4: ")) << error_of("\njust words\n");
+    EXPECT_TRUE(error_of("wrokers = 2\n").starts_with(file + ":3: ")) << error_of("wrokers = 2\n");
+    EXPECT_EQ(error_of("check-config = true\n").find("accepted"), std::string::npos) << "of the command line only";
+}
+
+TEST(Options, CheckConfig_IsAnActionOfItsOwn) {
+    EXPECT_EQ(parse({"--check-config"})->action, Options::Action::Check);
 }
 
 TEST(Options, HelpAndVersionNeedNothingElse) {
@@ -348,15 +370,16 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
     EXPECT_EQ(Options::parse({"--version"})->action, Options::Action::Version);
     std::ostringstream out;
     Options::print_help(out);
-    for (const char* option : {"--port",           "--workers",          "--worker-cores",   "--main-core",   "--memory-mb",
-                               "--no-huge",        "--connections",      "--gateway-name",   "--mode",        "--node-name",
-                               "--label",          "--listen",           "--socket-group",   "--tls-cert",    "--tls-key",
-                               "--tls-client-ca",  "--tls-admin-names",  "--metrics-listen", "--state-file",  "--snat-address",
-                               "--snat-ports",     "--log-format",       "--log-level",      "--config",      "--version",
-                               "--burst",          "--affinity-entries", "--healthz",        "--sync-limit",  "--vip-presence",
-                               "--withdraw-empty", "--blocklist",        "--flow-rules",     "--vip-isolate", "--vip-mark",
-                               "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "--ip-options",  "--midstream-pickup",
-                               "--min-path-mtu",   "--allow-empty",      "--reverse-path",   "Examples"}) {
+    for (const char* option : {"--port",           "--workers",          "--worker-cores",   "--main-core",    "--memory-mb",
+                               "--no-huge",        "--connections",      "--gateway-name",   "--mode",         "--node-name",
+                               "--label",          "--listen",           "--socket-group",   "--tls-cert",     "--tls-key",
+                               "--tls-client-ca",  "--tls-admin-names",  "--metrics-listen", "--state-file",   "--snat-address",
+                               "--snat-ports",     "--log-format",       "--log-level",      "--config",       "--version",
+                               "--burst",          "--affinity-entries", "--healthz",        "--sync-limit",   "--vip-presence",
+                               "--withdraw-empty", "--blocklist",        "--flow-rules",     "--vip-isolate",  "--vip-mark",
+                               "--idle",           "--sctp-reject",      "--vip-icmp-echo",  "--ip-options",   "--midstream-pickup",
+                               "--min-path-mtu",   "--allow-empty",      "--reverse-path",   "--check-config", "--sandbox",
+                               "Examples"}) {
         EXPECT_NE(out.str().find(option), std::string::npos) << option;
     }
     std::istringstream lines(out.str());

@@ -28,6 +28,9 @@ Reading reading() {
     r.workers[1].counters[static_cast<size_t>(stats::Counter::Connections)] = 3;
     r.workers[1].drops[static_cast<size_t>(DropReason::NoRoute)] = 4;
     r.workers[0].connections_max = 1024;
+    r.workers[1].busy_s = 2.5;
+    r.workers[1].asleep_s = 7.5;
+    r.started_s = 1.5;
     r.services.push_back(
         {.key = {"default", "web", "http", Protocol::Tcp}, .new_flows = 5, .forward_bytes = 6000, .connections = 2, .backends = 3});
     r.ports.push_back({.twin = "pen0",
@@ -85,6 +88,9 @@ TEST(Metrics, CountersDropsServicesAndPortsHaveTheirSeries) {
     expect_line(all, R"(penstock_port_replies_misplaced_total{twin="pen0"} 14)");
     expect_line(all, R"(penstock_port_link_up{twin="pen0"} 1)");
     expect_line(all, R"(penstock_build_info{version="1.2.3"} 1)");
+    expect_line(all, R"(penstock_worker_busy_seconds_total{worker="1"} 2.5)");
+    expect_line(all, R"(penstock_worker_asleep_seconds_total{worker="1"} 7.5)");
+    expect_line(all, "penstock_start_time_seconds 1.5");
     expect_line(all, "penstock_control_connected 1");
     expect_line(all, "penstock_applied_version 7");
     expect_line(all, "penstock_services 1");

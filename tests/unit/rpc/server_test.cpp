@@ -940,8 +940,7 @@ TEST_F(RpcTls, AnotherClientAuthority_CountsForNewConnections) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     EXPECT_FALSE(read_status(old_reader).ok());
-    EXPECT_GE(log.count("client certificate refused: CN=dashboard (issuer CN=test-ca): unable to get local issuer certificate"), 1U)
-        << testing::PrintToString(log.lines());
+    EXPECT_GE(log.count("client certificate refused: CN=dashboard (issuer CN=test-ca): "), 1U) << testing::PrintToString(log.lines());
     const auto trouble = tls::handshake_trouble(options_.tcp_addresses[0], former, std::chrono::seconds(5));
     ASSERT_TRUE(trouble);
     EXPECT_TRUE(trouble->starts_with("certificate refused by the gateway: ours is CN=dashboard")) << *trouble;

@@ -1,0 +1,115 @@
+#include "control/gateway/environment_check.hpp"
+
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/scratch_folder.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+namespace fs = std::filesystem;
+
+class EnvironmentCheck : public testing::Test {
+ protected:
+    void SetUp() override {
+        fs::create_directories(folder.path() / "pci" / "0000:03:00.0");
+        fs::create_directories(folder.path() / "pmds-23.0");
+        for (const char* library : {"af_packet", "bond", "null"}) {
+            std::ofstream(folder.path() / "pmds-23.0" / (std::string("librte_net_") + library + ".so")) << "";
+        }
+        machine = {.pci_devices = (folder.path() / "pci").string(),
+                   .drivers = (folder.path() / "pmds-23.0").string(),
+                   .memory_mb = 24'000,
+                   .cpus = {0, 1}};
+        fs::create_directories(folder.path() / "run");
+        std::ofstream(at("file")) << "hello\n";
+    }
+    std::string at(const std::string& name) const { return (folder.path() / name).string(); }
+    std::vector<std::string> check(std::vector<std::string> more, const std::string& device = "net_null0") const {
+        std::vector<std::string> all{"--port", "device=" + device + ";twin=pen0;address=192.0.2.1/24"};
+        if (std::ranges::find(more, "--listen") == more.end()) {
+            all.insert(all.end(), {"--listen", "unix:" + at("run/d.sock")});
+        }
+        all.insert(all.end(), more.begin(), more.end());
+        const auto options = Options::parse(all);
+        EXPECT_TRUE(options) << options.error().what;
+        return options ? check_environment(*options, machine) : std::vector<std::string>{"not parsed"};
+    }
+
+    test::ScratchFolder folder;
+    MachineFacts machine;
+};
+
+TEST_F(EnvironmentCheck, AConfigurationThatWillStart_HasNoMistakes) {
+    EXPECT_EQ(check({}), std::vector<std::string>());
+    EXPECT_EQ(check({}, "0000:03:00.0"), std::vector<std::string>());
+    EXPECT_EQ(check({}, "net_bonding0,mode=active-backup,member=0000:03:00.0"), std::vector<std::string>());
+    EXPECT_EQ(check({"--listen", "unix:/run/penstock/penstockd.sock"}), std::vector<std::string>()) << "the folder is made";
+}
+
+TEST_F(EnvironmentCheck, EachMistakeIsOneLine) {
+    struct Row {
+        std::vector<std::string> options;
+        std::string device;
+        std::string line;
+    };
+    const Row rows[] = {
+        {{}, "0000:99:00.0", "--port: device=0000:99:00.0: this machine has no such PCI device (lspci -D lists them)"},
+        {{},
+         "net_bonding0,mode=active-backup,member=0000:98:00.0",
+         "--port: device=0000:98:00.0: this machine has no such PCI device (lspci -D lists them)"},
+        {{},
+         "net_foo0",
+         "--port: device=net_foo0: DPDK's driver net_foo is not installed: Debian's package librte-net-foo23 is missing, or the name is "
+         "misspelt"},
+        {{},
+         "net_virtio_user0,path=/dev/vhost-net",
+         "--port: device=net_virtio_user0: DPDK's driver net_virtio_user is not installed: Debian's package librte-net-virtio23 is "
+         "missing, or the name is misspelt"},
+        {{"--memory-mb", "90000"}, "net_null0", "--memory-mb: 90000 MB are more than the 24000 MB of this machine"},
+        {{"--listen", "unix:" + at("nowhere/d.sock")},
+         "net_null0",
+         "--listen: " + at("nowhere/d.sock") + ": there is no folder " + at("nowhere")},
+        {{"--listen", "unix:" + at("file")}, "net_null0", "--listen: " + at("file") + " is a file, not a socket"},
+        {{"--listen", "unix:" + at("run")}, "net_null0", "--listen: " + at("run") + " is a folder, not a socket"},
+        {{"--state-file", at("run")}, "net_null0", "--state-file: " + at("run") + " is a folder; name a file"},
+        {{"--blocklist", at("file")}, "net_null0", "--blocklist: " + at("file") + ": line 1: \"hello\" is neither a prefix nor an address"},
+        {{"--tls-cert", at("file"), "--tls-key", at("file"), "--tls-client-ca", at("none")},
+         "net_null0",
+         "--tls-client-ca: " + at("none") + " cannot be read: No such file or directory"},
+        {{"--tls-cert", at("file"), "--tls-key", at("file"), "--tls-client-ca", at("file")},
+         "net_null0",
+         "--tls-cert: " + at("file") + " is no PEM file: it holds no certificate"},
+    };
+    for (const Row& row : rows) {
+        EXPECT_EQ(check(row.options, row.device), std::vector{row.line});
+    }
+    EXPECT_EQ(check({"--worker-cores", "7"}).size(), 1U);
+    EXPECT_FALSE(fs::exists(at("nowhere")));
+}
+
+TEST_F(EnvironmentCheck, AllMistakesAreNamed) {
+    EXPECT_EQ(check({"--memory-mb", "90000", "--state-file", at("run")}, "net_foo0").size(), 3U);
+}
+
+TEST_F(EnvironmentCheck, TheSandboxKeepsWhatThePortsUse) {
+    const auto used = [](const std::string& device, std::vector<std::string> more = {}) {
+        more.insert(more.end(), {"--port", "device=" + device + ";twin=pen0"});
+        return used_capabilities(Options::parse(more).value());
+    };
+    const auto has = [](const std::vector<int>& all, int one) { return std::ranges::find(all, one) != all.end(); };
+    EXPECT_FALSE(has(used("net_af_packet0,iface=veth0"), CAP_SYS_ADMIN));
+    EXPECT_TRUE(has(used("net_af_packet0,iface=veth0"), CAP_NET_ADMIN));
+    EXPECT_TRUE(has(used("net_af_xdp0,iface=veth0"), CAP_BPF));
+    EXPECT_TRUE(has(used("0000:03:00.0"), CAP_SYS_RAWIO));
+    EXPECT_FALSE(has(used("net_null0"), CAP_CHOWN));
+    EXPECT_TRUE(has(used("net_null0", {"--socket-group", "adm"}), CAP_CHOWN));
+}
+
+}  // namespace
+}  // namespace penstock::gateway
