@@ -28,6 +28,10 @@ Worth worth(const Either& entry) noexcept {
         case TcpState::Resetting:
         case TcpState::RstForward:
         case TcpState::RstReverse:
+        case TcpState::RstForwardProbed:
+        case TcpState::RstReverseProbed:
+        case TcpState::RstForwardProbedAgain:
+        case TcpState::RstReverseProbedAgain:
             return Worth::Finished;
         default:
             return Worth::Keep;
@@ -56,6 +60,11 @@ Limits::Limits(const Timeouts& timeouts, TscRate rate) noexcept : rate_(rate), c
     set(TcpState::Resetting, timeouts.tcp_closed_s);
     set(TcpState::RstForward, timeouts.tcp_closing_s);
     set(TcpState::RstReverse, timeouts.tcp_closing_s);
+    for (const TcpState first :
+         {TcpState::FinForwardProbed, TcpState::FinReverseProbed, TcpState::RstForwardProbed, TcpState::RstReverseProbed}) {
+        set(first, timeouts.tcp_probed_s);
+        set(probed(first), timeouts.tcp_probed_s);
+    }
     udp_ = {units_of(timeouts.udp_one_way_s), units_of(timeouts.udp_two_way_s)};
     const auto set_sctp = [&](SctpState state, uint32_t seconds) { sctp_[static_cast<size_t>(state)] = units_of(seconds); };
     set_sctp(SctpState::CookieWait, timeouts.sctp_half_open_s);

@@ -10,6 +10,7 @@
 #include "dataplane/base/limits.hpp"
 #include "dataplane/conn/flow_order.hpp"
 #include "dataplane/conn/table.hpp"
+#include "dataplane/conn/tcp_state.hpp"
 
 namespace penstock::conn {
 
@@ -22,6 +23,9 @@ struct Timeouts {
     // answered, and no more. As long lives what an order resets: two sweeps, of which each probes again. After any other RST it is
     // tcp_closing_s: the RST may be forged, and the side that it names may be silent for a while before it shows that it lives.
     uint32_t tcp_closed_s = 10;
+    // After each of the two probes of a connection that a FIN or a RST may have ended in another's name. Both are within tcp_closing_s. A
+    // sweep, so that in a table of any size the second one has its time.
+    uint32_t tcp_probed_s = 5;
     uint32_t udp_one_way_s = 30;  // and of an answered flow that has not lasted (is_brief), as in Linux
     uint32_t udp_two_way_s = 120;
     uint32_t sctp_half_open_s = 60;
@@ -54,6 +58,15 @@ class Limits {
                 return sctp_[state];
         }
         return 0;
+    }
+    // Whether a connection that has been idle for so long is to be probed (conn::probed).
+    [[nodiscard]] bool is_probe_due(const Entry& entry, int32_t idle) const noexcept {
+        if (!entry.is_tcp() || probed(entry.tcp_state()) == entry.tcp_state()) {
+            return false;
+        }
+        const int32_t one_probe = limit_for(Protocol::Tcp, static_cast<uint8_t>(TcpState::FinForwardProbed));
+        const int32_t limit = limit_for(Protocol::Tcp, entry.state);
+        return idle > (limit > one_probe ? limit - 2 * one_probe : limit);
     }
     // The same of a connection of the table, an Entry or a Connection with its protocol. Its Service may say how long established and
     // answered flows live (ANN-03), brief ones included: it is the Service that knows how long its clients are silent.
@@ -133,10 +146,12 @@ class Aging {
     [[nodiscard]] const Limits& limits() const noexcept { return limits_; }
 
     // Visits the next `budget_units` units and erases the connections that are idle past their limit, each after expired(ConnectionIndex)
-    // has given back what it holds; resetting(ConnectionIndex) is told those that an order is ending and that stay. Returns how many went.
-    template <typename Expired, typename Resetting>
+    // has given back what it holds; resetting(ConnectionIndex) is called for those that an order is ending and that stay, and
+    // doubtful(ConnectionIndex), which returns whether it has sent a probe, for those that one is due of, in time for two. Returns how many
+    // went.
+    template <typename Expired, typename Resetting, typename Doubtful>
     uint32_t tick(Table& table, CoarseTime now, const IdleLimits& own_limits, uint32_t budget_units, Expired&& expired,
-                  Resetting&& resetting) {
+                  Resetting&& resetting, Doubtful&& doubtful) {
         const uint32_t end = table.high_water();
         uint32_t gone = 0;
         // Those that end are collected first and their buckets asked for, so that erasing many does not wait for memory one by one.
@@ -156,7 +171,11 @@ class Aging {
                 continue;
             }
             const Entry& entry = table.at({unit});
-            if (units_between(entry.last_seen, now) > limits_.limit_for(entry.protocol, entry, own_limits)) {
+            const int32_t idle = units_between(entry.last_seen, now);
+            if (limits_.is_probe_due(entry, idle) && doubtful(ConnectionIndex{unit})) {
+                continue;
+            }
+            if (idle > limits_.limit_for(entry.protocol, entry, own_limits)) {
                 table.prefetch_for_erase({unit});
                 ends[pending++] = {unit};
                 if (pending == ends.size()) {

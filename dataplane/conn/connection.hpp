@@ -39,8 +39,18 @@ enum class TcpState : uint8_t {
     Resetting,    // ended by an order: what either side still sends is answered by RSTs (pipeline/flow_orders.hpp)
     RstForward,   // a RST of the client's has passed, or of somebody who writes in its name (docs/adr/0028)
     RstReverse,   // the same of the backend's
+    // As the four above that a FIN or a RST has passed in, after the long silence that would end them: the sides have been probed, to learn
+    // whether the connection lives (pipeline/liveness.hpp)
+    FinForwardProbed,
+    FinReverseProbed,
+    RstForwardProbed,
+    RstReverseProbed,
+    FinForwardProbedAgain,  // and a second time
+    FinReverseProbedAgain,
+    RstForwardProbedAgain,
+    RstReverseProbedAgain,
 };
-inline constexpr uint8_t kTcpStates = 11;
+inline constexpr uint8_t kTcpStates = 19;
 
 // UDP: whether the backend has ever answered.
 enum class DatagramState : uint8_t { OneWay, TwoWay };

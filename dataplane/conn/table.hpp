@@ -126,7 +126,7 @@ static_assert(sizeof(V6Addresses) == kCacheLine);
 // First in the memory. A change to any layout of this file, or to what a state's number means, changes kVersion.
 struct alignas(kCacheLine) Header {
     static constexpr uint64_t kMagic = 0x6e6e6f636b736e70;  // "pnskconn"
-    static constexpr uint32_t kVersion = 5;
+    static constexpr uint32_t kVersion = 6;
     uint64_t magic;
     uint32_t version;
     uint32_t capacity;     // units

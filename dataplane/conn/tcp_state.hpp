@@ -59,12 +59,38 @@ inline constexpr uint8_t kTcpFlagClasses = 6;
 // Half-open or established: what schedulers that count open flows count. The table passes from such a state to the others by End alone, and
 // back by Revive and Verify alone.
 [[nodiscard]] constexpr bool is_open(TcpState state) noexcept {
-    return state < TcpState::TimeWait;
+    return state < TcpState::TimeWait || state == TcpState::FinForwardProbed || state == TcpState::FinReverseProbed ||
+           state == TcpState::FinForwardProbedAgain || state == TcpState::FinReverseProbedAgain;
 }
 
 // A RST has passed that may have been forged (docs/adr/0028).
 [[nodiscard]] constexpr bool is_behind_rst(TcpState state) noexcept {
-    return state == TcpState::RstForward || state == TcpState::RstReverse;
+    return state == TcpState::RstForward || state == TcpState::RstReverse || state == TcpState::RstForwardProbed ||
+           state == TcpState::RstReverseProbed || state == TcpState::RstForwardProbedAgain || state == TcpState::RstReverseProbedAgain;
+}
+
+// The state after the next probe, where the FIN or RST that has passed may have been forged; the same where none is due, or no more.
+[[nodiscard]] constexpr TcpState probed(TcpState state) noexcept {
+    switch (state) {
+        case TcpState::FinForward:
+            return TcpState::FinForwardProbed;
+        case TcpState::FinReverse:
+            return TcpState::FinReverseProbed;
+        case TcpState::RstForward:
+            return TcpState::RstForwardProbed;
+        case TcpState::RstReverse:
+            return TcpState::RstReverseProbed;
+        case TcpState::FinForwardProbed:
+            return TcpState::FinForwardProbedAgain;
+        case TcpState::FinReverseProbed:
+            return TcpState::FinReverseProbedAgain;
+        case TcpState::RstForwardProbed:
+            return TcpState::RstForwardProbedAgain;
+        case TcpState::RstReverseProbed:
+            return TcpState::RstReverseProbedAgain;
+        default:
+            return state;
+    }
 }
 
 // Only a packet of class Syn opens a connection (pipeline/admit.cpp); one of class Ack may show one that is open already, which is
@@ -114,6 +140,27 @@ consteval std::array<std::array<Row, 2>, kTcpStates> with_columns(std::array<std
     return transitions;
 }
 using enum TcpState;
+// A second probe leads to what the first one does, but it is the last.
+consteval std::array<std::array<Row, 2>, kTcpStates> with_second_probes(std::array<std::array<Row, 2>, kTcpStates> transitions) {
+    for (const TcpState first : {FinForwardProbed, FinReverseProbed, RstForwardProbed, RstReverseProbed}) {
+        std::array<Row, 2>& second = transitions[static_cast<size_t>(probed(first))];
+        second = transitions[static_cast<size_t>(first)];
+        for (Row& row : second) {
+            for (TcpStep& cell : row) {
+                cell.next = cell.next == first ? probed(first) : cell.next;
+            }
+        }
+    }
+    // A RST says of the second probe what it says of the first.
+    for (const auto& [fin, rst] :
+         {std::pair{FinForwardProbedAgain, RstForwardProbedAgain}, {FinReverseProbedAgain, RstReverseProbedAgain}}) {
+        for (Row& row : transitions[static_cast<size_t>(fin)]) {
+            TcpStep& cell = row[static_cast<size_t>(TcpFlagClass::Rst)];
+            cell.next = probed(cell.next) == rst ? rst : cell.next;
+        }
+    }
+    return transitions;
+}
 // The client's ACK of the handshake may be forged by a sender that sees none of the backend's segments, and one that the backend drops (a
 // wrong checksum, a TTL that ends behind the gateway) is not answered by a RST. So only an ACK number that the backend's SYN+ACK allows
 // establishes; any other leaves the connection half-open.
@@ -121,7 +168,7 @@ using enum TcpState;
 // A SYN in Established or half-closed, and behind a RST, is passed and changes nothing: a backend that has the connection answers with a
 // challenge ACK (RFC 5961, 4); where the client has really forgotten it, the client's RST clears it for the next SYN. One that has not
 // answers with SYN+ACK. So two forged packets, a RST and a SYN, cannot exchange a connection that lives for a new one.
-inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_columns({{
+inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_second_probes(with_columns({{
     // clang-format off
     //  SYN                  SYN+ACK               ACK                   FIN                   RST             none or contradictory
     // SynSent. A lone ACK from the backend is its challenge ACK from an earlier connection on this tuple (RFC 5961, 4); the client answers
@@ -165,8 +212,21 @@ inline constexpr std::array<std::array<Row, 2>, kTcpStates> kTransitions = with_
     // RstReverse. The backend's second RST answers what the client still sends: now its SYN may go elsewhere.
     {{{to(RstReverse),       invalid(RstReverse),  verify(Established),  verify(FinForward),   to(Closed),      invalid(RstReverse)},
       {invalid(RstReverse),  revive(SynReceived),  note(RstReverse),     revive(FinReverse),   to(Closed),      invalid(RstReverse)}}},
+    // FinForwardProbed. The client has been asked. A stack that has closed and forgotten the connection answers by a RST, one that still has
+    // it by an ACK: then the FIN was forged, or the client's program keeps the connection half-closed; it lives as an established one. What
+    // the backend sends shows nothing of the client.
+    {{{to(FinForwardProbed), invalid(FinForwardProbed), to(Established),  to(FinForward),       end(RstForwardProbed), invalid(FinForwardProbed)},
+      {invalid(FinForwardProbed), to(FinForward), to(FinForward),        end(TimeWait),        end(RstReverse), invalid(FinForwardProbed)}}},
+    // FinReverseProbed. The same of the backend.
+    {{{to(FinReverseProbed), invalid(FinReverseProbed), to(FinReverse),   end(TimeWait),        end(RstForward), invalid(FinReverseProbed)},
+      {invalid(FinReverseProbed), to(FinReverse), to(Established),       to(FinReverse),       end(RstReverseProbed), invalid(FinReverseProbed)}}},
+    // RstForwardProbed, RstReverseProbed. Both sides have been asked, and answer as ever.
+    {{{to(RstForwardProbed), invalid(RstForwardProbed), verify(Established), verify(FinForward), to(RstForwardProbed), invalid(RstForwardProbed)},
+      {invalid(RstForwardProbed), revive(SynReceived), note(RstForwardProbed), to(RstForwardProbed), to(Closed), invalid(RstForwardProbed)}}},
+    {{{to(RstReverseProbed), invalid(RstReverseProbed), verify(Established), verify(FinForward), to(Closed), invalid(RstReverseProbed)},
+      {invalid(RstReverseProbed), revive(SynReceived), note(RstReverseProbed), revive(FinReverse), to(Closed), invalid(RstReverseProbed)}}},
     // clang-format on
-}});
+}}));
 }  // namespace detail
 
 [[nodiscard]] constexpr TcpStep step(TcpState state, Direction direction, packet::TcpFlags flags) noexcept {

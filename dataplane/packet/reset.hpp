@@ -14,6 +14,12 @@ namespace penstock::packet {
 
 inline constexpr size_t kBareSegmentBytesMax = sizeof(EthernetHeader) + sizeof(Ipv6Header) + sizeof(TcpHeader);
 
+// Sequence numbers of probes. No receive window reaches over half of all sequence numbers (RFC 7323, 2.2), so of two probes that lie so far
+// apart one at least is out of place. The first one is in place by chance for a window in 2^32, one in 65,536 with 64 KB; then it is an old
+// ACK, which changes nothing.
+inline constexpr uint32_t kFirstProbe = 0;
+inline constexpr uint32_t kSecondProbe = 0x8000'0000;
+
 // A segment's place in its connection, as its sender sees it.
 struct SegmentNumbers {
     uint32_t seq = 0;

@@ -2,6 +2,7 @@
 
 #include "dataplane/conn/sctp_state.hpp"
 #include "dataplane/conn/tcp_state.hpp"
+#include "dataplane/pipeline/liveness.hpp"
 
 namespace penstock::pipeline {
 
@@ -69,7 +70,8 @@ void close_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
 void age_connections(WorkerContext& ctx, uint32_t budget_units) noexcept {
     const uint32_t gone = ctx.aging.tick(
         ctx.connections, ctx.now_coarse, *ctx.snapshot->idle_limits, budget_units,
-        [&](ConnectionIndex index) { release_connection(ctx, index); }, [&](ConnectionIndex index) { end_again(ctx, index); });
+        [&](ConnectionIndex index) { release_connection(ctx, index); }, [&](ConnectionIndex index) { end_again(ctx, index); },
+        [&](ConnectionIndex index) { return probe_for_life(ctx, index); });
     if (gone > 0) {
         ctx.count()[stats::Counter::Connections].set(ctx.connections.size());
     }

@@ -82,6 +82,7 @@ struct WorkerContext {
     PrefixLimiter expiry_answers{limits::kErrorsPerSecondToPrefix, limits::kErrorsBurstToPrefix, rate};
     SearchBudget error_searches{rate};
     FlowOrderWork flow_orders{rate};
+    RejectLimiter liveness_probes{limits::kLivenessProbesPerSecond, limits::kLivenessProbesBurst, rate};  // of connections
     OwnSegments own_segments;
     lb::AffinityTable affinity;  // the same memory for all workers
     stats::CounterRows counters;

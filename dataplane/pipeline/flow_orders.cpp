@@ -50,6 +50,14 @@ Ending ending_of(const conn::Entry& entry) noexcept {
         case TcpState::Closed:
         case TcpState::RstForward:
         case TcpState::RstReverse:
+        case TcpState::FinForwardProbed:
+        case TcpState::FinReverseProbed:
+        case TcpState::RstForwardProbed:
+        case TcpState::RstReverseProbed:
+        case TcpState::FinForwardProbedAgain:
+        case TcpState::FinReverseProbedAgain:
+        case TcpState::RstForwardProbedAgain:
+        case TcpState::RstReverseProbedAgain:
             return Ending::Reset;
     }
     return Ending::None;
@@ -59,12 +67,6 @@ bool concerns(const conn::FlowOrder& order, const conn::Entry& entry) noexcept {
     return order.frontend_port == 0 || (entry.destination_port(Direction::Forward) == order.frontend_port &&
                                         entry.key(Direction::Forward).destination == order.frontend);
 }
-
-// No receive window reaches over half of all sequence numbers (RFC 7323, 2.2), so of two probes that lie so far apart one at least is out
-// of place. The first one is in place by chance for a window in 2^32, one in 65,536 with 64 KB; then it is an old ACK, which changes
-// nothing.
-constexpr uint32_t kFirstProbe = 0;
-constexpr uint32_t kSecondProbe = 0x8000'0000;
 
 void probe(WorkerContext& ctx, ConnectionIndex index, uint32_t seq) noexcept {
     const conn::Entry& entry = ctx.connections.at(index);
@@ -81,7 +83,7 @@ void begin_reset(WorkerContext& ctx, ConnectionIndex index) noexcept {
         return abort_both_sides(ctx, index);
     }
     ctx.connections.set_state(index, TcpState::Resetting, ctx.now_coarse);
-    probe(ctx, index, kFirstProbe);
+    probe(ctx, index, packet::kFirstProbe);
 }
 
 // The next connections of the walk, at most `budget`; returns how many were looked at.
@@ -174,7 +176,7 @@ void reset_both_sides(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
 
 void end_again(WorkerContext& ctx, ConnectionIndex index) noexcept {
     if (ctx.own_segments.room() >= 2 && ctx.flow_orders.probing.take(ctx.now)) {
-        ctx.connections.at(index).is_sctp() ? abort_both_sides(ctx, index) : probe(ctx, index, kSecondProbe);
+        ctx.connections.at(index).is_sctp() ? abort_both_sides(ctx, index) : probe(ctx, index, packet::kSecondProbe);
     }
 }
 

@@ -33,6 +33,7 @@ namespace penstock::stats {
     X(EvictedConnections, "evicted_connections", "half-open, finished, brief or surplus connections removed: the table was full")  \
     X(EndedConnections, "ended_connections", "connections ended because their endpoint or frontend is gone")                       \
     X(ResetProbes, "reset_probes", "ACKs sent to learn which RST a side of an ended TCP connection will accept")                   \
+    X(LivenessProbes, "liveness_probes", "ACKs sent to learn whether a TCP connection lives that a FIN or a RST has passed in")    \
     X(ResetsSent, "resets_sent", "RSTs and ABORTs sent to the sides of ended connections")                                         \
     X(Rejected, "rejected", "answers sent instead of forwarding: RST, ABORT or ICMP port unreachable")                             \
     X(IcmpErrorsTranslated, "icmp_errors_translated", "ICMP errors about a flow, translated and forwarded")                        \

@@ -20,6 +20,7 @@
 
 #include "control/base/descriptor.hpp"
 #include "tests/bound/drivers_namespaces.hpp"
+#include "tests/support/packet_builder.hpp"
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
@@ -302,6 +303,44 @@ TEST_P(ResetLinux, HalfClosedConnectionsAreResetOnBothSides_DRAIN005) {
         order_end();
         expect_reset(pair, client_closes ? "client closed" : "backend closed", {client_closes ? ECONNRESET : EPIPE},
                      {client_closes ? EPIPE : ECONNRESET});
+    }
+}
+
+// A blind FIN or RST in one side's name, and then two programs that say nothing for minutes: the next byte arrives.
+TEST_P(ResetLinux, AForgedEndAndSilenceDoNotEndAConnection_NAT006) {
+    for (const char* flags : {"R", "FA"}) {
+        Pair pair = connect_pair();
+        ASSERT_TRUE(pump_until({&pair}, [&] { return state_of(pair.client) == TCP_ESTABLISHED; }));
+        sockaddr_storage name{};
+        socklen_t size = sizeof name;
+        ASSERT_EQ(getsockname(pair.client, reinterpret_cast<sockaddr*>(&name), &size), 0);
+        const uint16_t port = ntohs(GetParam() == IpFamily::V4 ? reinterpret_cast<sockaddr_in*>(&name)->sin_port
+                                                               : reinterpret_cast<sockaddr_in6*>(&name)->sin6_port);
+        PacketBuilder forged = eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string());
+        GetParam() == IpFamily::V4 ? forged.ipv4("10.80.1.2", vip_.to_string()) : forged.ipv6("fd00:80:1::2", vip_.to_string());
+        put(gateway_.send(forged.tcp(port, 80, flags).seq(0x1234'5678).ack(0x8765'4321).build()));
+        for (int second = 0; second < 400; ++second) {
+            gateway_.advance_seconds(1);
+            const uint64_t probes = gateway_.count(stats::Counter::LivenessProbes);
+            gateway_.age();
+            // Linux answers what is out of place once in half a second of its own time (tcp_invalid_ratelimit).
+            const bool has_probed = gateway_.count(stats::Counter::LivenessProbes) > probes;
+            const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(has_probed ? 700 : 0);
+            do {
+                pump({&pair});
+            } while (std::chrono::steady_clock::now() < until);
+        }
+        EXPECT_GT(gateway_.count(stats::Counter::LivenessProbes), 0u);
+        ASSERT_EQ(gateway_.connections(), 1u) << flags;
+        ASSERT_EQ(::send(pair.client, "x", 1, MSG_NOSIGNAL), 1);
+        char byte = 0;
+        EXPECT_TRUE(pump_until({&pair}, [&] { return recv(pair.backend, &byte, 1, MSG_DONTWAIT) == 1; })) << flags;
+        EXPECT_EQ(state_of(pair.client), TCP_ESTABLISHED) << flags;
+        EXPECT_EQ(state_of(pair.backend), TCP_ESTABLISHED) << flags;
+        order_end();
+        expect_reset(pair, flags, {ECONNRESET}, {ECONNRESET});
+        gateway_.advance_seconds(30);
+        gateway_.age();
     }
 }
 

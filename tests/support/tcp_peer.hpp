@@ -20,6 +20,10 @@ class TcpPeer {
         : key_(key), snd_nxt_(snd_nxt), rcv_nxt_(rcv_nxt), window_(window) {}
 
     [[nodiscard]] bool is_reset() const { return is_reset_; }
+    // The program has closed its socket and the stack has forgotten it: each segment is answered by a RST (RFC 9293, 3.10.7.1).
+    void forget() { is_forgotten_ = true; }
+    // The host is gone.
+    void fall_silent() { is_silent_ = true; }
     // A segment of its own, which may have a payload or a FIN ("FA").
     std::vector<uint8_t> send(const char* flags = "A", size_t payload_bytes = 0) {
         const std::vector<uint8_t> frame = segment(flags, payload_bytes);
@@ -35,6 +39,12 @@ class TcpPeer {
         const auto tcp = load<packet::TcpHeader>(frame.data() + parsed.l4_offset);
         if (tcp.checksum.host() != reference_l4_checksum(frame)) {
             return std::nullopt;
+        }
+        if (is_silent_) {
+            return std::nullopt;
+        }
+        if (is_forgotten_) {
+            return parsed.tcp_flags.has(packet::TcpFlags::kRst) ? std::nullopt : std::optional(reset_at(tcp.ack.host()));
         }
         const uint32_t seq = tcp.seq.host();
         const auto payload = static_cast<uint32_t>(parsed.l3_offset + parsed.l3_length - parsed.payload_offset);
@@ -60,18 +70,18 @@ class TcpPeer {
     }
 
  private:
-    [[nodiscard]] std::vector<uint8_t> segment(const char* flags, size_t payload_bytes) const {
+    [[nodiscard]] PacketBuilder header(const char* flags) const {
         PacketBuilder builder = eth();
         if (key_.source.is_v4()) {
             builder.ipv4(key_.source.to_string(), key_.destination.to_string());
         } else {
             builder.ipv6(key_.source.to_string(), key_.destination.to_string());
         }
-        return builder.tcp(key_.source_port, key_.destination_port, flags)
-            .seq(snd_nxt_)
-            .ack(rcv_nxt_)
-            .payload(std::vector<uint8_t>(payload_bytes, 0x55))
-            .build();
+        return builder.tcp(key_.source_port, key_.destination_port, flags);
+    }
+    [[nodiscard]] std::vector<uint8_t> reset_at(uint32_t seq) const { return header("R").seq(seq).build(); }
+    [[nodiscard]] std::vector<uint8_t> segment(const char* flags, size_t payload_bytes) const {
+        return header(flags).seq(snd_nxt_).ack(rcv_nxt_).payload(std::vector<uint8_t>(payload_bytes, 0x55)).build();
     }
 
     packet::FlowKey key_;
@@ -79,6 +89,8 @@ class TcpPeer {
     uint32_t rcv_nxt_;
     uint32_t window_;
     bool is_reset_ = false;
+    bool is_forgotten_ = false;
+    bool is_silent_ = false;
 };
 
 }  // namespace penstock::test

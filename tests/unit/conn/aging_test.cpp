@@ -46,7 +46,14 @@ class AgingTest : public testing::Test {
                     expired.push_back(index);
                     expired_clients.push_back(table.at(index).key(Direction::Forward).source);
                 },
-                [&](ConnectionIndex index) { resetting.push_back(index); });
+                [&](ConnectionIndex index) { resetting.push_back(index); },
+                [&](ConnectionIndex index) {
+                    doubted.push_back(index);
+                    if (probes) {
+                        table.set_state(index, probed(table.at(index).tcp_state()), kClock.at(now));
+                    }
+                    return probes;
+                });
         }
         return gone;
     }
@@ -64,6 +71,8 @@ class AgingTest : public testing::Test {
     IdleLimits own_limits;
     std::vector<ConnectionIndex> expired;
     std::vector<ConnectionIndex> resetting;
+    std::vector<ConnectionIndex> doubted;
+    bool probes = false;
     std::vector<IpAddr> expired_clients;
 };
 
@@ -89,6 +98,10 @@ TEST_F(AgingTest, EachStateHasItsLimit_NAT008) {
         {"after a RST of the client", Protocol::Tcp, tcp(TcpState::RstForward), 120},
         {"after a RST of the backend", Protocol::Tcp, tcp(TcpState::RstReverse), 120},
         {"under reset", Protocol::Tcp, tcp(TcpState::Resetting), 10},
+        {"client's FIN, probed", Protocol::Tcp, tcp(TcpState::FinForwardProbed), 5},
+        {"backend's FIN, probed again", Protocol::Tcp, tcp(TcpState::FinReverseProbedAgain), 5},
+        {"client's RST, probed", Protocol::Tcp, tcp(TcpState::RstForwardProbed), 5},
+        {"backend's RST, probed again", Protocol::Tcp, tcp(TcpState::RstReverseProbedAgain), 5},
         {"UDP one way", Protocol::Udp, datagram(DatagramState::OneWay), 30},
         {"UDP answered, and no datagram since", Protocol::Udp, datagram(DatagramState::TwoWay), 30},
         {"SCTP cookie wait", Protocol::Sctp, sctp(SctpState::CookieWait), 60},
@@ -135,14 +148,38 @@ TEST_F(AgingTest, TrafficAndANewStateRestartTheIdleTime) {
     EXPECT_EQ(sweep(aging, at_second(160'012)), 1u);
 }
 
+// What a FIN or a RST has passed in is probed twice before its time is over, and once each; nothing else is.
+TEST_F(AgingTest, WhatMayHaveEndedInAnothersNameIsProbedTwice_NAT006) {
+    probes = true;
+    for (const TcpState state : {TcpState::FinForward, TcpState::FinReverse, TcpState::RstForward, TcpState::RstReverse}) {
+        doubted.clear();
+        open(1, Protocol::Tcp, static_cast<uint8_t>(state), at_second(0));
+        EXPECT_EQ(sweep(aging, at_second(105)), 0u);
+        EXPECT_EQ(doubted.size(), 0u) << to_string(state);
+        EXPECT_EQ(sweep(aging, at_second(112)), 0u);
+        EXPECT_EQ(doubted.size(), 1u) << to_string(state) << ": however often it is visited";
+        EXPECT_EQ(sweep(aging, at_second(119)), 0u);
+        EXPECT_EQ(doubted.size(), 2u) << to_string(state);
+        EXPECT_EQ(sweep(aging, at_second(126)), 1u) << to_string(state);
+        EXPECT_EQ(doubted.size(), 2u) << to_string(state);
+    }
+    doubted.clear();
+    for (const TcpState state : {TcpState::SynReceived, TcpState::Established, TcpState::TimeWait, TcpState::Closed}) {
+        open(1, Protocol::Tcp, static_cast<uint8_t>(state), at_second(0));
+        sweep(aging, at_second(100'000));
+    }
+    EXPECT_TRUE(doubted.empty());
+}
+
 TEST_F(AgingTest, ATickVisitsNoMoreThanItsBudget) {
     for (uint32_t i = 0; i < kCapacity; ++i) {
         ASSERT_TRUE(open(i, Protocol::Udp, 0, at_second(0)).is_set());
     }
     const auto forget = [](ConnectionIndex) {};
-    EXPECT_EQ(aging.tick(table, kClock.at(at_second(100)), own_limits, 64, forget, forget), 64u);
+    const auto no_probe = [](ConnectionIndex) { return false; };
+    EXPECT_EQ(aging.tick(table, kClock.at(at_second(100)), own_limits, 64, forget, forget, no_probe), 64u);
     EXPECT_EQ(table.size(), kCapacity - 64);
-    EXPECT_EQ(aging.tick(table, kClock.at(at_second(100)), own_limits, 0, forget, forget), 0u);
+    EXPECT_EQ(aging.tick(table, kClock.at(at_second(100)), own_limits, 0, forget, forget, no_probe), 0u);
     EXPECT_EQ(sweep(aging, at_second(100)), kCapacity - 64);
 }
 
@@ -309,7 +346,8 @@ TEST_F(AgingTest, AFinishedAssociationIsAVictimLikeAFinishedConnection_SCTP002) 
 
 // Whoever writes a client's RSTs writes its SYNs and ACKs as well: what they leave behind must not outlive a full table.
 TEST_F(AgingTest, AfterARstAConnectionIsAVictimLikeAFinishedOne) {
-    for (const TcpState state : {TcpState::RstForward, TcpState::RstReverse, TcpState::Closed}) {
+    for (const TcpState state : {TcpState::RstForward, TcpState::RstReverse, TcpState::Closed, TcpState::RstForwardProbed,
+                                 TcpState::RstReverseProbed, TcpState::RstForwardProbedAgain, TcpState::RstReverseProbedAgain}) {
         open(1, Protocol::Tcp, static_cast<uint8_t>(TcpState::Established), at_second(1));
         open(2, Protocol::Tcp, static_cast<uint8_t>(TcpState::TimeWait), at_second(30));
         const ConnectionIndex reset = open(3, Protocol::Tcp, static_cast<uint8_t>(state), at_second(20));

@@ -229,12 +229,25 @@ TEST(TcpState, ARstEndsWhatIsOpenOnceAndIsPassed_NAT006) {
     const struct {
         TcpState before, after_clients, after_backends;
     } cases[] = {
-        {SynSent, SynSent, Closed},           {SynReceived, RstForward, RstReverse},
-        {PickedUp, Closed, Closed},           {Established, RstForward, RstReverse},
-        {FinForward, RstForward, RstReverse}, {FinReverse, RstForward, RstReverse},
-        {TimeWait, TimeWait, TimeWait},       {Closed, Closed, Closed},
-        {Resetting, Resetting, Resetting},    {RstForward, RstForward, Closed},
+        {SynSent, SynSent, Closed},
+        {SynReceived, RstForward, RstReverse},
+        {PickedUp, Closed, Closed},
+        {Established, RstForward, RstReverse},
+        {FinForward, RstForward, RstReverse},
+        {FinReverse, RstForward, RstReverse},
+        {TimeWait, TimeWait, TimeWait},
+        {Closed, Closed, Closed},
+        {Resetting, Resetting, Resetting},
+        {RstForward, RstForward, Closed},
         {RstReverse, Closed, Closed},
+        {FinForwardProbed, RstForwardProbed, RstReverse},
+        {FinReverseProbed, RstForward, RstReverseProbed},
+        {RstForwardProbed, RstForwardProbed, Closed},
+        {RstReverseProbed, Closed, Closed},
+        {FinForwardProbedAgain, RstForwardProbedAgain, RstReverse},
+        {FinReverseProbedAgain, RstForward, RstReverseProbedAgain},
+        {RstForwardProbedAgain, RstForwardProbedAgain, Closed},
+        {RstReverseProbedAgain, Closed, Closed},
     };
     static_assert(std::size(cases) == kTcpStates);
     for (const auto& c : cases) {
@@ -246,6 +259,25 @@ TEST(TcpState, ARstEndsWhatIsOpenOnceAndIsPassed_NAT006) {
                 EXPECT_EQ(got.action, ends ? TcpAction::End : TcpAction::Pass) << to_string(c.before) << ": the other side must hear of it";
             }
         }
+    }
+}
+
+// Of a FIN only the side's own answer to a probe shows that the connection lives: the other one would answer for ever.
+TEST(TcpState, BehindAFinThatWasProbedItsOwnSideBringsTheConnectionBack_NAT006) {
+    using enum TcpState;
+    const struct {
+        TcpState probed;
+        Direction own;
+        TcpState back;
+    } cases[] = {{FinForwardProbed, F, FinForward},
+                 {FinForwardProbedAgain, F, FinForward},
+                 {FinReverseProbed, R, FinReverse},
+                 {FinReverseProbedAgain, R, FinReverse}};
+    for (const auto& c : cases) {
+        EXPECT_EQ(step(c.probed, c.own, kAck).next, Established) << to_string(c.probed);
+        EXPECT_EQ(step(c.probed, c.own, kFin).next, c.back) << "the FIN again";
+        EXPECT_EQ(step(c.probed, opposite(c.own), kAck).next, c.back) << "traffic, and no answer";
+        EXPECT_EQ(step(c.probed, opposite(c.own), kFin).next, TimeWait);
     }
 }
 

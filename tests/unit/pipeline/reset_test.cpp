@@ -142,6 +142,74 @@ TEST_P(Reset, BothSidesOfAnIdleConnectionAreReset_DRAIN005) {
     }
 }
 
+// Neither side's numbers are where a probe is, so that both answer it.
+struct Numbers {
+    uint32_t client, backend;
+};
+Numbers any_numbers(Prng& prng) {
+    const auto any = [&] { return static_cast<uint32_t>(0x1000'0000 + prng.below(0x6000'0000)); };
+    return {any(), any()};
+}
+
+// A FIN or a RST in the name of a side that has not sent it, and then silence: the connection goes on, however long both programs are idle.
+// One who knows two addresses and a port writes it blindly.
+TEST_P(Reset, AForgedEndDoesNotOutliveTheSilenceOfALivingConnection_NAT006) {
+    for (const TcpState state : {TcpState::FinForward, TcpState::FinReverse, TcpState::RstForward, TcpState::RstReverse}) {
+        const FlowKey inside = open(state);
+        const Numbers at = any_numbers(prng);
+        TcpPeer client_side(outside(), at.client, at.backend), backend_side(inside, at.backend, at.client);
+        const uint64_t probes = gateway.count(Counter::LivenessProbes);
+        for (int second = 0; second < 1'000; ++second) {
+            gateway.advance_seconds(1);
+            gateway.age();
+            exchange(client_side, backend_side);
+        }
+        ASSERT_EQ(gateway.connections(), 1u) << to_string(state);
+        EXPECT_LE(gateway.count(Counter::LivenessProbes) - probes, 4u)
+            << to_string(state) << ": once it has shown that it lives it is left alone";
+        const Outcome next = send(client_side.send("PA", 1), kUp);
+        ASSERT_EQ(next.verdict, Verdict::Transmit) << to_string(state);
+        EXPECT_EQ(next.egress, kCluster) << to_string(state);
+        ASSERT_TRUE(backend_side.receive(next.frame).has_value()) << to_string(state) << ": its receiver takes it";
+        const stats::BackendCounters& counted =
+            gateway.worker(next.worker.value).counters.backends[gateway.backend_of(web, 11, GetParam().family).value];
+        EXPECT_EQ(counted.open.read(), 1u) << to_string(state);
+        gateway.advance_seconds(conn::Timeouts().tcp_established_s + 10);
+        gateway.age();
+        ASSERT_EQ(gateway.connections(), 0u) << to_string(state) << ": its own limit holds";
+    }
+}
+
+// A true one ends the connection as ever, whatever the other side's program keeps open.
+TEST_P(Reset, ATrueEndIsNotDelayedByWhatTheOtherSideKeepsOpen_NAT008) {
+    enum class Side { Alive, Forgotten, Silent };
+    const auto become = [](TcpPeer& peer, Side side) {
+        side == Side::Forgotten ? peer.forget() : side == Side::Silent ? peer.fall_silent() : void();
+    };
+    for (const TcpState state : {TcpState::FinForward, TcpState::FinReverse, TcpState::RstForward, TcpState::RstReverse}) {
+        const bool is_clients = state == TcpState::FinForward || state == TcpState::RstForward;
+        for (const auto& [own, other] : {std::pair{Side::Forgotten, Side::Alive},
+                                         {Side::Silent, Side::Alive},
+                                         {Side::Silent, Side::Silent},
+                                         {Side::Forgotten, Side::Forgotten},
+                                         {Side::Forgotten, Side::Silent}}) {
+            const FlowKey inside = open(state);
+            const Numbers at = any_numbers(prng);
+            TcpPeer client_side(outside(), at.client, at.backend), backend_side(inside, at.backend, at.client);
+            become(is_clients ? client_side : backend_side, own);
+            become(is_clients ? backend_side : client_side, other);
+            int seconds = 0;
+            for (; gateway.connections() > 0 && seconds < 1'000; ++seconds) {
+                gateway.advance_seconds(1);
+                gateway.age();
+                exchange(client_side, backend_side);
+            }
+            EXPECT_GE(seconds, 110) << to_string(state);
+            EXPECT_LE(seconds, 150) << to_string(state) << ", " << static_cast<int>(own) << static_cast<int>(other);
+        }
+    }
+}
+
 // In full transfer some of the data is lost, or under way when the order comes: what one side has sent is not what the other has got, so
 // that a RST at the sender's number is not where the receiver expects it.
 TEST_P(Reset, BothSidesAreResetInMidTransfer_DRAIN005) {
