@@ -96,7 +96,8 @@ TEST(NetlinkMessages, AMultipathRouteLeavesByItsFirstTwin) {
     const Bytes bytes = multipath_route();
     const auto route = route_in(as_message(bytes), kTwins);
     ASSERT_TRUE(route);
-    EXPECT_EQ(*route, (route::Route{*Prefix::parse("10.9.0.0/16"), NicPortId{1}, IpAddr::v4(10, 2, 0, 9), 0}));
+    // Its third next hop is on the same twin.
+    EXPECT_EQ(*route, (route::Route{*Prefix::parse("10.9.0.0/16"), NicPortId{1}, IpAddr::v4(10, 2, 0, 9), 0, route::set_of({1})}));
     const auto elsewhere = route_in(as_message(bytes), {{99, NicPortId{0}}});
     ASSERT_TRUE(elsewhere.has_value());
     EXPECT_FALSE(elsewhere->egress.is_set());

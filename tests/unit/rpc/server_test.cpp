@@ -125,7 +125,7 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
     v1::ListNeighboursResponse neighbours() const override { return {}; }
     v1::ListFlowsResponse flows() const override { return {}; }
     Result<v1::Explanation> explain(const ExplainQuestion& question) const override {
-        if (question.port != 0) {
+        if (question.port.value_or(0) != 0) {
             return fail(Errc::InvalidArgument, "port 9 does not exist; the last one is 0");
         }
         v1::Explanation message;

@@ -214,7 +214,7 @@ TEST(SyncOptions, AnUnknownKeyOfTheFileIsRefusedByName) {
     disk.write("sync.ini", "manifests = m\nshceduler = mh\n");
     const auto read = read_options({"--config", (disk.path() / "sync.ini").string()});
     ASSERT_FALSE(read);
-    EXPECT_NE(read.error().what.find("sync.ini: "), std::string::npos) << read.error().what;
+    EXPECT_NE(read.error().what.find("sync.ini:2: "), std::string::npos) << read.error().what;
     EXPECT_NE(read.error().what.find("shceduler"), std::string::npos) << read.error().what;
 }
 
