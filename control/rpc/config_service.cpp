@@ -59,6 +59,11 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
         return (source_.empty() ? "an unnamed control plane at " + peer_ : source_) + " (priority " + std::to_string(priority_) + ")";
     }
 
+    // Nothing more comes of it, though gRPC may not be done with it yet.
+    [[nodiscard]] bool is_over() {
+        const std::lock_guard lock(mutex_);
+        return ending_ || finished_;
+    }
     // Before anything is sent.
     void hold(std::shared_ptr<Stream> self) { self_ = std::move(self); }
     // Another stream leads. Nothing is read from this one; its end is seen by OnCancel().
@@ -235,7 +240,7 @@ grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* ConfigService::Sy
     auto stream = std::make_shared<Stream>(*this, context->peer(), metadata_of(*context, kSourceKey), priority_of(*context));
     stream->hold(stream);
     std::unique_lock lock(mutex_);
-    if (current_ == nullptr) {
+    if (current_ == nullptr || current_->is_over()) {
         make_leader(stream);
         lock.unlock();
         log::get("rpc").info("state stream of {} is open: {} leads", stream->peer(), stream->name());
