@@ -145,9 +145,12 @@ def with_plain_header(data):
     return data if body_of(data)[1] or body_of(data)[2] else _with_header_sum(data[:1] + b"\0" + data[2:4] + bytes(4) + data[8:])
 
 
-def without_fragment_id(data):
-    """Over IPv6, where whoever puts a datagram together and cuts it again may choose one."""
-    return data[:44] + bytes(4) + data[48:] if data[0] >> 4 == 6 and data[6] == FRAGMENT else data
+def without_fragment_id(data, over_ipv4):
+    """Over IPv6, where reassembly and fragmentation on the way may change it; over IPv4 only where the caller expects another one."""
+    if data[0] >> 4 == 6:
+        return data[:44] + bytes(4) + data[48:] if data[6] == FRAGMENT else data
+    is_fragment = body_of(data)[1] or body_of(data)[2]
+    return _with_header_sum(data[:4] + bytes(2) + data[6:]) if over_ipv4 and is_fragment else data
 
 
 def text_of(data):
