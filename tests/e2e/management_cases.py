@@ -90,7 +90,7 @@ def renewed_certificates_are_used_without_a_restart_and_refusals_are_told(lab):
     until("the new certificate is served", lambda: "CN = gateway-2" in served(), patience_s=20, step_s=0.3)
     lab.apply(service("web", 8000, external_ips=[VIP]), endpoints("web"))
     until("the stream of before the renewal carries changes", lambda: lab.connection_outcome(VIP, 8000, timeout_s=0.3) == "open")
-    equal(lab.gateway.sync_status()["gateways"][0]["full_states"], "1", "streams that penstock-sync has opened")
+    equal(lab.gateway.sync_status()["gateways"][0]["full_states"], 1, "streams that penstock-sync has opened")
     refused = ctl("--tls-ca", certificates.file("ca.pem"), *strangers.of_client("admin")[2:], "get", "services")
     check(refused.returncode == 1 and "certificate refused by the gateway: ours is CN=admin" in refused.stderr, refused.stderr)
     refused = ctl(*certificates.of_client("admin")[2:], "--tls-ca", strangers.file("ca.pem"), "get", "services")
