@@ -241,9 +241,9 @@ def asked(bed, questions):
 
 
 def comparable(question, left, about):
-    """Without what is not promised: the order of fragments; their id over IPv6, and with full NAT over IPv4 too, where the gateway gives each
-    datagram one of its own; the id, DF and class of the gateway's own packets."""
-    own_ids = "full NAT" in question.what
+    """Without what is not promised: the order of fragments; their id over IPv6, and over IPv4 too where the source changes, because the gateway
+    gives each such datagram one of its own; the id, DF and class of the gateway's own packets."""
+    own_ids = "full NAT" in question.what or question.side == ENDPOINT  # replies leave with the VIP as their source
 
     def plain(packet):
         packet = packets.with_plain_header(packet) if about == "own_errors" else packet
