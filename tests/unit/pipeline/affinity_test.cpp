@@ -331,8 +331,7 @@ TEST(Affinity, AFloodOfForgedSourcesIsForwardedAndCounted_AFF010) {
     EXPECT_EQ(clients.backend("198.51.100.1"), real);
 }
 
-// Sources that do not exist, and another Service: the clients of this one stay where they are, and so do they after a restart of their
-// flows.
+// Sources that do not exist, towards another Service and this one: clients that have established a flow stay where they are.
 TEST(Affinity, SpoofedFlowsToAnotherServiceMoveNoClient_AFF010) {
     for (const Protocol protocol : {Protocol::Tcp, Protocol::Udp, Protocol::Sctp}) {
         VirtualGateway gateway(VirtualGateway::Options{.affinity_entries = 70});
@@ -351,8 +350,8 @@ TEST(Affinity, SpoofedFlowsToAnotherServiceMoveNoClient_AFF010) {
         }
         for (int round = 0; round < 3; ++round) {
             for (int i = 0; i < 3'000; ++i) {
-                clients.open("10." + std::to_string(round) + "." + std::to_string(i / 256) + "." + std::to_string(i % 256), kVip, 81,
-                             protocol);
+                clients.open("10." + std::to_string(round) + "." + std::to_string(i / 256) + "." + std::to_string(i % 256), kVip,
+                             i % 2 == 0 ? L4Port{80} : L4Port{81}, protocol);
             }
             for (const auto& [client, backend] : pinned) {
                 EXPECT_EQ(clients.backend(client, kVip, 80, protocol), backend) << client << " in round " << round;
