@@ -320,7 +320,8 @@ void judge_fragment(const Case& the) {
     auto& left_with = the.first_fragments[{the.in.source, the.in.destination, the.in.datagram_id, the.arrived.from_host}];
     const uint8_t protocol = the.in.is_v4 || the.out.is_v4 ? the.out.protocol : uint8_t{0};
     const std::tuple leaves(the.out.source, the.out.destination, protocol, the.out.datagram_id);
-    the.rule(the.out.source != the.in.source || the.out.datagram_id == the.in.datagram_id,
+    // A SNAT address may be the host's own. Then the host's datagrams share it with those of clients, and get the gateway's ids as well.
+    the.rule(the.out.source != the.in.source || is_own(the.out.source) || the.out.datagram_id == the.in.datagram_id,
              "with its sender's address it has its sender's id");
     if (the.in.is_later_fragment) {
         the.rule(left_with.contains(leaves),
