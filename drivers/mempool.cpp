@@ -6,7 +6,6 @@
 #include <rte_mempool.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "dataplane/base/limits.hpp"
 
@@ -48,8 +47,8 @@ Result<MempoolShape> mempool_shape(const MempoolDemand& demand) {
     const uint32_t twin_io = kCacheHeldMax + 2 * limits::kBurstMax;
     const uint32_t wanted = demand.rx_descriptors + demand.tx_descriptors + demand.driver_held + demand.workers * per_worker +
                             demand.ports * per_port + demand.tx_through * limits::kHandoffRing + twin_io;
-    // The pool's ring holds 2^n - 1; anything less wastes the rest of it.
-    return MempoolShape{std::bit_ceil(wanted + 1) - 1, kCacheMbufs, static_cast<uint16_t>(data_room)};
+    // Not rounded up to 2^n - 1, which the pool's ring could hold: a place in the ring takes 8 bytes, a buffer 2 to 10 KB.
+    return MempoolShape{wanted, kCacheMbufs, static_cast<uint16_t>(data_room)};
 }
 
 Status Mempools::add(int socket, const MempoolDemand& demand) {

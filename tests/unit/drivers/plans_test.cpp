@@ -264,8 +264,7 @@ TEST(MempoolShape, HoldsEveryPlaceAPacketCanBe) {
     EXPECT_GE(shape->count, worst);
     EXPECT_LT(shape->count, 2 * worst);
     EXPECT_EQ(shape->data_room, 2048 + 128);
-    // Both ports have one transmit queue: the ring in front of each of them is full as well. Many rings, as the count goes in powers of
-    // two.
+    // Both ports have one transmit queue: the ring in front of each of them is full as well.
     for (const uint32_t rings : {2U, 16U, 64U}) {
         demand.tx_through = rings;
         EXPECT_GE(mempool_shape(demand)->count, worst + rings * limits::kHandoffRing) << rings;
