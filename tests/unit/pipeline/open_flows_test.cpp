@@ -66,7 +66,7 @@ Counts in_tables(VirtualGateway& gateway, uint32_t workers) {
         for (uint32_t unit = 0; unit < table.high_water(); ++unit) {
             conn::Connection connection;
             if (table.read(unit, connection)) {
-                open[connection.backend.value] += !connection.is_tcp() || connection.tcp_state() < conn::TcpState::TimeWait ? 1 : 0;
+                open[connection.backend.value] += !connection.is_tcp() || conn::is_open(connection.tcp_state()) ? 1 : 0;
             }
         }
     }
