@@ -21,24 +21,6 @@ using google::protobuf::Reflection;
 // The largest integer up to which every one has a double of its own: what JSON parsers hold numbers in (RFC 8259, 6).
 constexpr uint64_t kExactMax = uint64_t{1} << 53;
 
-std::string quoted(std::string_view text) {
-    constexpr const char* kHex = "0123456789abcdef";
-    std::string result = "\"";
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\') {
-            result += {'\\', c};
-        } else if (c == '\n') {
-            result += "\\n";
-        } else if (byte < 0x20 || byte == 0x7f) {
-            result += {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15]};
-        } else {
-            result += c;
-        }
-    }
-    return result + "\"";
-}
-
 // RFC 4648, section 4, as protobuf's JSON mapping has it.
 std::string base64(std::string_view bytes) {
     constexpr const char* kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -60,7 +42,7 @@ template <std::integral Number>
 std::string number_text(Number number) {
     const uint64_t magnitude = number < 0 ? uint64_t{0} - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
     const std::string digits = std::to_string(number);
-    return magnitude <= kExactMax ? digits : quoted(digits);
+    return magnitude <= kExactMax ? digits : json_quoted(digits);
 }
 
 std::string number_text(double number) {
@@ -88,7 +70,7 @@ std::string enum_text(const EnumDescriptor& type, int number) {
     }
     const std::string prefix = prefix_of(type);
     const std::string& name = value->name();
-    return quoted(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
+    return json_quoted(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
 }
 
 void write_message(const Message& message, size_t indent, std::string& out);
@@ -126,7 +108,7 @@ void write_value(const Message& message, const FieldDescriptor& field, int index
             break;
         case FieldDescriptor::CPPTYPE_STRING: {
             const std::string text = get(&Reflection::GetString, &Reflection::GetRepeatedString);
-            out += quoted(field.type() == FieldDescriptor::TYPE_BYTES ? base64(text) : text);
+            out += json_quoted(field.type() == FieldDescriptor::TYPE_BYTES ? base64(text) : text);
             break;
         }
         case FieldDescriptor::CPPTYPE_MESSAGE:
@@ -148,7 +130,7 @@ void write_repeated(const Message& message, const FieldDescriptor& field, size_t
             const Message& entry = reflection.GetRepeatedMessage(message, &field, i);
             std::string key;
             write_value(entry, *field.message_type()->map_key(), -1, indent + 1, key);
-            out += (key.starts_with('"') ? key : quoted(key)) + ": ";
+            out += (key.starts_with('"') ? key : json_quoted(key)) + ": ";
             write_value(entry, *field.message_type()->map_value(), -1, indent + 1, out);
         } else {
             write_value(message, field, i, indent + 1, out);
@@ -167,7 +149,7 @@ void write_message(const Message& message, size_t indent, std::string& out) {
         if (field.has_presence() && !message.GetReflection()->HasField(message, &field)) {
             continue;
         }
-        out += (is_first ? "\n" : ",\n") + std::string(indent + 1, ' ') + quoted(field.name()) + ": ";
+        out += (is_first ? "\n" : ",\n") + std::string(indent + 1, ' ') + json_quoted(field.name()) + ": ";
         is_first = false;
         if (field.is_repeated()) {
             write_repeated(message, field, indent + 1, out);
@@ -179,6 +161,24 @@ void write_message(const Message& message, size_t indent, std::string& out) {
 }
 
 }  // namespace
+
+std::string json_quoted(std::string_view text) {
+    constexpr const char* kHex = "0123456789abcdef";
+    std::string result = "\"";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\') {
+            result += {'\\', c};
+        } else if (c == '\n') {
+            result += "\\n";
+        } else if (byte < 0x20 || byte == 0x7f) {
+            result += {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15]};
+        } else {
+            result += c;
+        }
+    }
+    return result + "\"";
+}
 
 std::string json_text(const Message& message) {
     std::string text;

@@ -6,11 +6,15 @@
 #include <google/protobuf/message.h>
 
 #include <string>
+#include <string_view>
 
 namespace penstock::cli {
 
 // Ends with a newline. A google.protobuf.Struct is the object that it stands for. Fields without presence are printed with their default;
 // unset messages and `optional` fields are left out.
 [[nodiscard]] std::string json_text(const google::protobuf::Message& message);
+
+// `text` as a JSON string (RFC 8259, 7).
+[[nodiscard]] std::string json_quoted(std::string_view text);
 
 }  // namespace penstock::cli

@@ -26,26 +26,10 @@ bool is_plain(const std::string& text) {
                        [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("._/- ", c) != nullptr; });
 }
 
-// JSON's own escapes are YAML's double-quoted ones.
-std::string quoted(const std::string& text) {
-    constexpr const char* kHex = "0123456789abcdef";
-    std::string result = "\"";
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\') {
-            result += {'\\', c};
-        } else if (byte < 0x20) {
-            result += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
-        } else {
-            result += c;
-        }
-    }
-    return result + "\"";
-}
-
+// JSON's escapes are among those of YAML's double-quoted scalars.
 std::string scalar_text(const YAML::Node& node) {
     // yaml-cpp tags quoted scalars "!": strings in JSON. All else is a number, a boolean or null.
-    return node.Tag() == "!" && !is_plain(node.Scalar()) ? quoted(node.Scalar()) : node.Scalar();
+    return node.Tag() == "!" && !is_plain(node.Scalar()) ? json_quoted(node.Scalar()) : node.Scalar();
 }
 
 void write(const YAML::Node& node, size_t indent, std::string& out);
@@ -73,7 +57,7 @@ void write(const YAML::Node& node, size_t indent, std::string& out) {
     const std::string margin(indent, ' ');
     if (node.IsMap()) {
         for (const auto& field : node) {
-            out += margin + (is_plain(field.first.Scalar()) ? field.first.Scalar() : quoted(field.first.Scalar())) + ":";
+            out += margin + (is_plain(field.first.Scalar()) ? field.first.Scalar() : json_quoted(field.first.Scalar())) + ":";
             write_after(field.second, indent, true, out);
         }
     } else {
