@@ -240,7 +240,15 @@ grpc::ServerBidiReactor<v1::StateMessage, v1::GatewayMessage>* ConfigService::Sy
     auto stream = std::make_shared<Stream>(*this, context->peer(), metadata_of(*context, kSourceKey), priority_of(*context));
     stream->hold(stream);
     std::unique_lock lock(mutex_);
-    if (current_ == nullptr || current_->is_over()) {
+    // gRPC may not be done with a leader that has ended. A stream that waits precedes this one, as if closed() had been called.
+    while (current_ != nullptr && current_->is_over()) {
+        if (const std::shared_ptr<Stream> next = elect()) {
+            lock.unlock();
+            next->lead();
+            lock.lock();
+        }
+    }
+    if (current_ == nullptr) {
         make_leader(stream);
         lock.unlock();
         log::get("rpc").info("state stream of {} is open: {} leads", stream->peer(), stream->name());
@@ -309,18 +317,25 @@ void ConfigService::closed(const Stream* stream) {
     if (current_.get() != stream) {
         return report();
     }
+    if (const std::shared_ptr<Stream> next = elect()) {
+        lock.unlock();
+        next->lead();
+    }
+}
+
+std::shared_ptr<ConfigService::Stream> ConfigService::elect() {
     current_.reset();
     // The first of the highest priority.
     const auto next = std::ranges::max_element(waiting_, {}, [](const std::shared_ptr<Stream>& each) { return each->priority(); });
     if (next == waiting_.end()) {
-        return report();
+        report();
+        return nullptr;
     }
     const std::shared_ptr<Stream> leader = *next;
     waiting_.erase(next);
     make_leader(leader);
-    lock.unlock();
     log::get("rpc").info("{} leads now", leader->name());
-    leader->lead();
+    return leader;
 }
 
 }  // namespace penstock::rpc

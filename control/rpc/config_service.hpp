@@ -33,8 +33,10 @@ class ConfigService final : public v1::GatewayConfig::CallbackService {
     class Stream;
     std::shared_ptr<Stream> current();
     void closed(const Stream* stream);
-    // Both with mutex_ held. Waiting streams get the new leader's name.
+    // All three with mutex_ held. Waiting streams get the new leader's name.
     void make_leader(std::shared_ptr<Stream> stream);
+    // The leader has ended: makes a waiting stream the leader, on which the caller calls lead() without the lock. Null: none waits.
+    [[nodiscard]] std::shared_ptr<Stream> elect();
     void report();
 
     StateTarget& target_;

@@ -187,10 +187,13 @@ class RpcServer : public testing::Test {
     // The next message; fails the test where the stream ended instead. What the gateway has observed goes on the side.
     static v1::GatewayMessage read(Stream& stream) {
         v1::GatewayMessage message;
-        do {
-            EXPECT_TRUE(stream.Read(&message));
-        } while (message.has_observed());
-        return message;
+        while (stream.Read(&message)) {
+            if (!message.has_observed()) {
+                return message;
+            }
+        }
+        ADD_FAILURE() << "the stream has ended";
+        return {};
     }
     // The stream says nothing more than what the gateway has observed.
     static bool has_ended(Stream& stream) {
@@ -415,6 +418,31 @@ TEST_F(RpcServer, AHigherPriorityTakesTheLead) {
     EXPECT_EQ(read(*older.stream).standby().leader(), "middle");
     middle.context.TryCancel();
     EXPECT_TRUE(read(*older.stream).has_identity());
+}
+
+// Also in the moment in which gRPC is not done yet with the leader that has ended.
+TEST_F(RpcServer, ANewcomerDoesNotPrecedeTheOnesThatWait) {
+    start();
+    const auto stub = v1::GatewayConfig::NewStub(channel_);
+    // The gateway has ended the stream by then.
+    const auto end = [](ControlPlaneClient& client) {
+        client.stream->WritesDone();
+        EXPECT_TRUE(has_ended(*client.stream));
+        EXPECT_TRUE(client.stream->Finish().ok());
+    };
+    for (int round = 0; round < 20; ++round) {
+        ControlPlaneClient leader(*stub, "leader", "0");
+        EXPECT_TRUE(read(*leader.stream).has_identity());
+        ControlPlaneClient waiting(*stub, "waiting", "0");
+        EXPECT_TRUE(read(*waiting.stream).has_standby());
+        end(leader);
+        ControlPlaneClient newcomer(*stub, "newcomer", "0");
+        EXPECT_EQ(read(*newcomer.stream).standby().leader(), "waiting");
+        EXPECT_TRUE(read(*waiting.stream).has_identity());
+        end(waiting);
+        EXPECT_TRUE(read(*newcomer.stream).has_identity());
+        end(newcomer);
+    }
 }
 
 TEST_F(RpcServer, AWaitingControlPlaneThatEndsIsForgotten) {
