@@ -189,6 +189,7 @@ Service read_service(const Fields& object, const ObjectName& name, Writer writer
     service.external_traffic_policy = schema::text_or(spec, "externalTrafficPolicy", "Cluster");
     service.internal_traffic_policy = schema::text_or(spec, "internalTrafficPolicy", "Cluster");
     service.session_affinity = schema::text_or(spec, "sessionAffinity", "None");
+    service.traffic_distribution = spec.text("trafficDistribution");
     service.affinity_timeout_s =
         spec.mapping("sessionAffinityConfig").mapping("clientIP").integer("timeoutSeconds").value_or(service.affinity_timeout_s);
     service.load_balancer_ip = spec.text("loadBalancerIP");

@@ -64,6 +64,7 @@ struct Service {
     std::string external_traffic_policy = "Cluster";
     std::string internal_traffic_policy = "Cluster";
     std::string session_affinity = "None";
+    std::string traffic_distribution;  // "", "PreferClose", or anything (GEN-002)
     int64_t affinity_timeout_s = 10800;
     std::string load_balancer_ip;
     std::string load_balancer_class;

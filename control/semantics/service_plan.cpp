@@ -307,6 +307,7 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
                             .topology_keys = plan.topology_keys,
                             .no_endpoints = plan.settings.no_endpoints,
                             .around = around};
+    tell_unknown_distribution(*plan.object, of_service);
     tell_limits(rules, of_service);
     tell_truncated(slices, of_service);
     tell_unusable(slices, of_service);

@@ -1,6 +1,8 @@
 #include "control/semantics/traffic_policy.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <tuple>
 
 #include "control/semantics/text.hpp"
@@ -49,6 +51,14 @@ TrafficPolicy external_policy_of(const kube::Service& service, Notices& notices)
 
 TrafficPolicy internal_policy_of(const kube::Service& service, Notices& notices) {
     return policy_of(service.internal_traffic_policy, "internalTrafficPolicy", notices);
+}
+
+void tell_unknown_distribution(const kube::Service& service, Notices& notices) {
+    constexpr std::array<std::string_view, 4> kKnown = {"", "PreferClose", "PreferSameZone", "PreferSameNode"};
+    if (std::ranges::find(kKnown, service.traffic_distribution) == kKnown.end()) {
+        notices.warn(reason::kUnknownValue, "spec.trafficDistribution " + quoted(service.traffic_distribution) +
+                                                " is not known and is ignored; the hints of EndpointSlices decide, as for known values");
+    }
 }
 
 void tell_limits(const PolicyRules& rules, Notices& notices) {

@@ -37,6 +37,10 @@ struct PolicyRules {
     const Surroundings& around;
 };
 
+// Warns about a trafficDistribution that this version does not know (GEN-002). A known one needs no rule here: the cluster's controllers
+// translate it into hints (TOPO-008).
+void tell_unknown_distribution(const kube::Service& service, Notices& notices);
+
 // Tells what an operator would not expect of these rules: the client's address is lost after all (ETP-004), topologyKeys mean nothing
 // (TOPO-007). Ask only where the Service has L, X or N frontends.
 void tell_limits(const PolicyRules& rules, Notices& notices);

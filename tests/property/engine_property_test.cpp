@@ -139,6 +139,7 @@ kube::ServicePtr random_service(Prng& prng) {
     service.external_traffic_policy = any_of<std::string>(prng, {"Cluster", "Local", "?"});
     service.internal_traffic_policy = any_of<std::string>(prng, {"Cluster", "Local", "?"});
     service.meta.labels["team"] = any_of<std::string>(prng, {"blue", "red"});
+    service.traffic_distribution = any_of<std::string>(prng, {"", "PreferClose", "?"});
     service.topology_keys = any_of<std::vector<std::string>>(prng, {{}, {}, {}, {"rack"}, {"rack", "*"}, {"*", "rack"}});
     if (prng.one_in(4)) {
         service.meta.annotations["penstock.io/backend-node-selector"] = any_of<std::string>(prng, {"rack=1", "!rack", "("});

@@ -144,6 +144,37 @@ INSTANTIATE_TEST_SUITE_P(
                   EmptyAction::Reject}),
     [](const auto& row) { return row.param.name; });
 
+TEST(TrafficPolicy, UnknownTrafficDistributionIsIgnoredAndReported_GEN002) {
+    for (const char* known : {"", "PreferClose", "PreferSameZone", "PreferSameNode"}) {
+        World world;
+        world.service("default/web").external_ips = {"203.0.113.1"};
+        world.slice("s", "default/web", {endpoint("10.244.0.1")});
+        const Outcome without = world.evaluate();
+        world.objects.services.begin()->second.traffic_distribution = known;
+        EXPECT_EQ(world.evaluate(), without) << known;
+    }
+    for (const char* unknown : {"PreferMoon", "preferclose", " PreferClose"}) {
+        World world;
+        world.service("default/web").external_ips = {"203.0.113.1"};
+        world.objects.services.begin()->second.ports.push_back({.name = "second", .port = 81});
+        world.slice("s", "default/web", {endpoint("10.244.0.1")});
+        const Outcome without = world.evaluate();
+        world.objects.services.begin()->second.traffic_distribution = unknown;
+        Outcome outcome = world.evaluate();
+        EXPECT_EQ(reasons(outcome), Lines{"Service default/web UnknownValue"}) << "one for all ports";
+        EXPECT_EQ(outcome.notices.at(0).notice.level, model::Notice::Level::Warning);
+        EXPECT_NE(outcome.notices.at(0).notice.message.find("spec.trafficDistribution \"" + std::string(unknown) + "\""), std::string::npos)
+            << outcome.notices.at(0).notice.message;
+        for (auto& [key, service] : outcome.desired.services) {
+            service.notices.clear();
+        }
+        EXPECT_EQ(outcome.desired, without.desired) << "the rest of the Service is served as if the field was absent";
+    }
+    World world;
+    world.service("default/web").traffic_distribution = "PreferMoon";
+    EXPECT_EQ(reasons(world.evaluate()), Lines{}) << "a Service without frontends here does not concern the gateway";
+}
+
 TEST(TrafficPolicy, UnknownValueIsClusterAndSaidSo_ETP008_GEN002) {
     World world;
     kube::Service& web = world.service("default/web");
