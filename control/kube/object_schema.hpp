@@ -290,6 +290,9 @@ Node read_node(const Fields& object, const ObjectName& name) {
         if (condition.text("type") == "Ready" && (value == "False" || value == "Unknown")) {
             node.ready = false;
         }
+        if (condition.text("type") == "NetworkUnavailable" && value == "True") {
+            node.network_unavailable = true;
+        }
     });
     return node;
 }

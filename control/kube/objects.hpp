@@ -123,6 +123,7 @@ struct Node {
     std::vector<NodeAddress> addresses;  // status.addresses
     std::vector<std::string> pod_cidrs;  // spec.podCIDRs
     bool ready = true;                   // the Ready condition is not False or Unknown
+    bool network_unavailable = false;    // the NetworkUnavailable condition is True (PRESENCE-005)
     bool unschedulable = false;
     bool deleting = false;            // metadata.deletionTimestamp is there: a finalizer holds it
     std::vector<std::string> taints;  // keys of spec.taints

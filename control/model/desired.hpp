@@ -163,6 +163,8 @@ struct Environment {
     std::vector<Prefix> pod_cidrs;          // sorted, unique; clients inside are the cluster's own; empty: unknown
     bool rejects_closed_vip_ports = false;  // what a packet to a VIP's undeclared port gets, silence otherwise (LB-021)
     bool node_eligible = true;              // node mode: the Node is neither being deleted nor tainted for it (HC-006)
+    // Why no VIP may be present on the link, for people: the reasons, separated by "; " (PRESENCE-005). "": VIPs may be present.
+    std::string vips_withheld;
     bool operator==(const Environment&) const = default;
 };
 

@@ -132,6 +132,7 @@ v1::Environment to_proto(const model::Environment& environment) {
     }
     message.set_rejects_closed_vip_ports(environment.rejects_closed_vip_ports);
     message.set_node_not_eligible(!environment.node_eligible);
+    message.set_vips_withheld(environment.vips_withheld);
     return message;
 }
 
@@ -343,6 +344,7 @@ Result<model::Environment> from_proto(const v1::Environment& environment) {
     sort_unique(out.pod_cidrs);
     out.rejects_closed_vip_ports = environment.rejects_closed_vip_ports();
     out.node_eligible = !environment.node_not_eligible();
+    out.vips_withheld = environment.vips_withheld();
     return out;
 }
 

@@ -158,7 +158,8 @@ void Engine::take_in_node(const std::string& name, const kube::NodePtr& node, St
     const kube::NodePtr old = exchange(objects_.nodes, name, node);
     const bool both = old != nullptr && node != nullptr;
     if (name == gateway_->node_name) {
-        environment_due_ |= !both || old->addresses != node->addresses || is_leaving(*old) != is_leaving(*node);
+        environment_due_ |= !both || old->addresses != node->addresses || is_leaving(*old) != is_leaving(*node) ||
+                            why_vips_withheld(name, *old, policy_) != why_vips_withheld(name, *node, policy_);
     }
     if (!both || old->meta.labels != node->meta.labels) {
         node_labels_changed_ = true;
@@ -410,7 +411,10 @@ void Engine::read_environment(Step& step) {
         node_port_addresses_of(node == objects_.nodes.end() ? nullptr : node->second.get(), *gateway_, policy_, notices);
     environment.pod_cidrs = facts_.pod_cidrs.outermost();
     environment.rejects_closed_vip_ports = policy_.rejects_closed_vip_ports;
-    environment.node_eligible = gateway_->mode != model::GatewayMode::Node || node == objects_.nodes.end() || !is_leaving(*node->second);
+    if (gateway_->mode == model::GatewayMode::Node && node != objects_.nodes.end()) {
+        environment.node_eligible = !is_leaving(*node->second);
+        environment.vips_withheld = why_vips_withheld(node->first, *node->second, policy_);
+    }
     sort_unique(notices);
     tell_difference(node_port_notices_, notices, step);
     node_port_notices_ = std::move(notices);

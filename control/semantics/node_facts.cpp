@@ -13,6 +13,10 @@ constexpr const char* kExcludeLabel = "node.kubernetes.io/exclude-from-external-
 constexpr const char* kZoneLabel = "topology.kubernetes.io/zone";
 constexpr const char* kAutoscalerTaint = "ToBeDeletedByClusterAutoscaler";
 
+bool is_excluded(const kube::Node& node) {
+    return node.meta.labels.contains(kExcludeLabel);
+}
+
 std::optional<IpAddr> first_address(const kube::Node& node, std::string_view type, IpFamily family) {
     for (const kube::NodeAddress& entry : node.addresses) {
         if (entry.type != type) {
@@ -46,6 +50,17 @@ bool is_leaving(const kube::Node& node) {
     return node.deleting || std::ranges::find(node.taints, kAutoscalerTaint) != node.taints.end();
 }
 
+std::string why_vips_withheld(const std::string& name, const kube::Node& node, const Policy& policy) {
+    std::string why;
+    if (!policy.ignore_exclude_label && is_excluded(node)) {
+        why = "Node " + printable(name) + " has the label " + kExcludeLabel;
+    }
+    if (!policy.ignore_network_unavailable && node.network_unavailable) {
+        why += (why.empty() ? "" : "; ") + ("Node " + printable(name) + " has the condition NetworkUnavailable=True");
+    }
+    return why;
+}
+
 bool NodeFact::reads_like(const NodeFact& other) const {
     return name == other.name && zone == other.zone && v4 == other.v4 && v6 == other.v6 && eligible == other.eligible &&
            ready == other.ready && labels() == other.labels();
@@ -58,7 +73,7 @@ NodeFact node_fact_of(const std::string& name, const kube::NodePtr& object) {
             .zone = zone == node.meta.labels.end() ? InternedText() : name_for_people(zone->second),
             .v4 = address_of(node, IpFamily::V4),
             .v6 = address_of(node, IpFamily::V6),
-            .eligible = !is_leaving(node) && !node.meta.labels.contains(kExcludeLabel),
+            .eligible = !is_leaving(node) && !is_excluded(node),
             .ready = node.ready,
             .object = object};
 }

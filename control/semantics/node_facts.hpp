@@ -1,5 +1,5 @@
 // What is read of Nodes apart from their Pod CIDRs: where they are reached, and whether they may get traffic that comes from outside
-// (LB-019, HC-006).
+// (LB-019, HC-006, PRESENCE-005).
 #pragma once
 
 #include <map>
@@ -9,12 +9,16 @@
 #include "control/base/interned.hpp"
 #include "control/kube/changes.hpp"
 #include "control/semantics/address_count.hpp"
+#include "control/semantics/semantics.hpp"
 #include "dataplane/base/ip.hpp"
 
 namespace penstock::semantics {
 
 // The cluster is about to take the Node away: it says so by deletionTimestamp, its autoscaler by the taint ToBeDeletedByClusterAutoscaler.
 [[nodiscard]] bool is_leaving(const kube::Node& node);
+
+// Why the gateway on this Node withholds its VIPs from the link; "" if it does not (PRESENCE-005).
+[[nodiscard]] std::string why_vips_withheld(const std::string& name, const kube::Node& node, const Policy& policy);
 
 struct NodeFact {
     InternedText name;

@@ -46,6 +46,8 @@ struct Policy {
     bool rejects_closed_vip_ports = false;         // LB-021
     std::vector<Protocol> disabled_protocols;      // LB-017
     bool serve_health_checks = true;               // healthCheckNodePort (HC-001)
+    bool ignore_exclude_label = false;             // PRESENCE-005: VIPs stay on the link of an excluded Node
+    bool ignore_network_unavailable = false;       // likewise, of a Node whose network is unavailable
     enum class BackendMode : uint8_t { Pod, Node, Auto };
     BackendMode backend_mode = BackendMode::Pod;            // of gateways in external mode (NODEPORT-009)
     bool node_weight_ready_pods = false;                    // node backends: by their ready Pods, where a Service does not say

@@ -131,6 +131,12 @@ po::options_description everywhere() {
         "of node backends: where a Node answers /healthz, for Services of policy Cluster (Local has its own port); 0: they are not probed");
     add("serve-health-check-node-ports", po::value<bool>()->value_name("true|false")->default_value(true),
         "gateways in node mode answer at healthCheckNodePort of Services of policy Local");
+    add("ignore-exclude-label", po::bool_switch(),
+        "Keep VIPs on the link of a gateway whose Node has the label node.kubernetes.io/exclude-from-external-load-balancers (default: "
+        "withdraw them; node mode and --vip-presence only)");
+    add("ignore-network-unavailable", po::bool_switch(),
+        "Keep VIPs on the link of a gateway whose Node has the condition NetworkUnavailable=True (default: withdraw them; node mode and "
+        "--vip-presence only)");
     add("vip-closed-port", text("drop|reject")->default_value("drop"),
         "what a packet to a LoadBalancer or external IP gets at a port that no Service declares");
     add("protocols", list("tcp,udp,sctp"), "protocols that are served; default: all three");
@@ -332,6 +338,8 @@ Result<semantics::Policy> read_policy(const po::variables_map& values) {
     policy.default_lb = values["default-lb"].as<bool>();
     policy.serve_cluster_ips = values["serve-cluster-ips"].as<bool>();
     policy.masquerade_all = values["masquerade-all"].as<bool>();
+    policy.ignore_exclude_label = values["ignore-exclude-label"].as<bool>();
+    policy.ignore_network_unavailable = values["ignore-network-unavailable"].as<bool>();
     policy.own_proxy_name = text_of(values, "proxy-name");
     return policy;
 }

@@ -92,6 +92,15 @@ Outcome from_scratch(const kube::Objects& objects, const model::GatewayIdentity&
     outcome.desired.environment.rejects_closed_vip_ports = policy.rejects_closed_vip_ports;
     outcome.desired.environment.node_eligible = gateway.mode == model::GatewayMode::External || node == objects.nodes.end() ||
                                                 (!node->second->deleting && node->second->taints.empty());
+    if (gateway.mode == model::GatewayMode::Node && node != objects.nodes.end()) {
+        const bool excluded = node->second->meta.labels.contains("node.kubernetes.io/exclude-from-external-load-balancers");
+        const std::string about = "Node " + gateway.node_name + " has the ";
+        std::string& why = outcome.desired.environment.vips_withheld;
+        why += excluded && !policy.ignore_exclude_label ? about + "label node.kubernetes.io/exclude-from-external-load-balancers" : "";
+        if (node->second->network_unavailable && !policy.ignore_network_unavailable) {
+            why += (why.empty() ? "" : "; ") + about + "condition NetworkUnavailable=True";
+        }
+    }
     std::ranges::sort(outcome.notices);
     const auto [first, last] = std::ranges::unique(outcome.notices);
     outcome.notices.erase(first, last);
@@ -205,6 +214,7 @@ kube::NodePtr random_node(Prng& prng) {
     node.meta.labels = any_of<std::map<std::string, std::string>>(
         prng, {{}, {{"rack", "1"}, {"weight", "3"}}, {{"rack", "2"}}, {{"topology.kubernetes.io/zone", "a"}}, {{"weight", "0"}}});
     node.deleting = prng.one_in(8);
+    node.network_unavailable = prng.one_in(4);
     if (prng.one_in(8)) {
         node.taints = {"ToBeDeletedByClusterAutoscaler"};
     }
@@ -321,6 +331,8 @@ Policy random_policy(Prng& prng) {
     policy.node_weight_ready_pods = prng.one_in(2);
     policy.serve_health_checks = !prng.one_in(4);
     policy.rejects_closed_vip_ports = prng.one_in(2);
+    policy.ignore_exclude_label = prng.one_in(4);
+    policy.ignore_network_unavailable = prng.one_in(4);
     if (prng.one_in(4)) {
         policy.cluster_cidrs = {cidr("10.244.0.0/16")};
     }

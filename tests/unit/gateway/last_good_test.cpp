@@ -35,7 +35,8 @@ class LastGoodFile : public testing::Test {
         out.environment = {.node_ports = {{net("10.0.0.0/8")}, true, {ip("10.1.1.1")}},
                            .pod_cidrs = {net("10.244.0.0/16")},
                            .rejects_closed_vip_ports = true,
-                           .node_eligible = false};
+                           .node_eligible = false,
+                           .vips_withheld = "Node edge-1 is excluded"};
         return out;
     }
     std::string bytes() const {

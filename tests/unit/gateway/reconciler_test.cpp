@@ -497,11 +497,12 @@ TEST_F(ReconcilerFile, ARestartBeginsWithTheLastGoodStateAndDeltasMayBuildOnIt) 
     EXPECT_TRUE(again.send(Bench::delta(5, 6, {web("10.0.0.9")})).get());
 }
 
-TEST_F(ReconcilerFile, ARestartRestoresTheEnvironment_NODEPORT002_ETP006_HC006_LB021) {
+TEST_F(ReconcilerFile, ARestartRestoresTheEnvironment_NODEPORT002_ETP006_HC006_LB021_PRESENCE005) {
     const model::Environment environment{.node_ports = {.primary_only = true, .node_addresses = {ip("192.0.2.1")}},
                                          .pod_cidrs = {net("10.244.0.0/16")},
                                          .rejects_closed_vip_ports = true,
-                                         .node_eligible = false};
+                                         .node_eligible = false,
+                                         .vips_withheld = "Node edge-1 is excluded"};
     {
         Bench bench(path_);
         rpc::StateUpdate update = Bench::full(5, {web()});

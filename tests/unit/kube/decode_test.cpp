@@ -378,6 +378,19 @@ TEST(Decode, ReadsNodesWithAllTheirLabels_LB019_HC006) {
         expected);
 }
 
+TEST(Decode, NodeNetworkIsUnavailableOnlyWhereTheConditionIsTrue_PRESENCE005) {
+    const auto is_unavailable = [](const std::string& conditions) {
+        return only<NodePtr>(ObjectKind::Node, R"({"metadata":{"name":"n"},"status":{"conditions":)" + conditions + "}}")
+            .network_unavailable;
+    };
+    EXPECT_TRUE(is_unavailable(R"([{"type":"Ready","status":"True"},{"type":"NetworkUnavailable","status":"True","reason":"NoRoute"}])"));
+    EXPECT_FALSE(is_unavailable(R"([{"type":"NetworkUnavailable","status":"False"}])"));
+    EXPECT_FALSE(is_unavailable(R"([{"type":"NetworkUnavailable","status":"Unknown"}])"));
+    EXPECT_FALSE(is_unavailable(R"([{"type":"NetworkUnavailable"}])"));
+    EXPECT_FALSE(is_unavailable(R"([{"type":"Ready","status":"True"}])"));
+    EXPECT_FALSE(is_unavailable("null"));
+}
+
 TEST(KeptKeys, WhatSemanticsReadsIsKeptAndTheRestIsNot_ANNG5) {
     for (const char* key : {"penstock.io/scheduler", "penstock.io/no-endpoints-action", "kube-router.io/service.scheduler",
                             "service.cilium.io/lb-algorithm", "service.beta.kubernetes.io/load-balancer-source-ranges",

@@ -168,13 +168,14 @@ metadata: {name: edge-1, namespace: ignored, labels: {rack: r1}}
 spec: {podCIDR: 10.244.0.0/24, unschedulable: true}
 status:
   addresses: [{type: InternalIP, address: 10.80.1.1}]
-  conditions: [{type: MemoryPressure, status: "False"}, {type: Ready, status: Unknown}]
+  conditions: [{type: MemoryPressure, status: "False"}, {type: Ready, status: Unknown}, {type: NetworkUnavailable, status: "True"}]
 )",
                              "node.yaml");
     const kube::Node expected{.meta = {.name = "edge-1", .labels = {{"rack", "r1"}}},
                               .addresses = {{"InternalIP", "10.80.1.1"}},
                               .pod_cidrs = {"10.244.0.0/24"},
                               .ready = false,
+                              .network_unavailable = true,
                               .unschedulable = true};
     EXPECT_EQ(only<kube::Node>(file), expected);
 }

@@ -293,11 +293,12 @@ TEST(Convert, AnObservedNoticeSurvivesTheWireAndNamesWhatIsWrong) {
     EXPECT_NE(broken.error().what.find("default/web"), std::string::npos) << broken.error().what;
 }
 
-TEST(Convert, AnEnvironmentSurvivesTheWire) {
+TEST(Convert, AnEnvironmentSurvivesTheWire_PRESENCE005) {
     const model::Environment environment{.node_ports = {{}, true, {ip("10.1.0.1")}},
                                          .pod_cidrs = {Prefix::parse("10.244.0.0/16").value()},
                                          .rejects_closed_vip_ports = true,
-                                         .node_eligible = false};
+                                         .node_eligible = false,
+                                         .vips_withheld = "Node edge-1 is excluded"};
     EXPECT_EQ(from_proto(to_proto(environment)).value(), environment);
     v1::Environment message = to_proto(environment);
     message.set_pod_cidrs(0, "everywhere");

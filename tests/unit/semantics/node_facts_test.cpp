@@ -66,6 +66,111 @@ TEST(Environment, TheOwnNodeIsEligibleUntilItIsTakenAway_HC006) {
     }
 }
 
+constexpr const char* kExcludeLabel = "node.kubernetes.io/exclude-from-external-load-balancers";
+constexpr const char* kWhyExcluded = "Node edge-1 has the label node.kubernetes.io/exclude-from-external-load-balancers";
+constexpr const char* kWhyUnavailable = "Node edge-1 has the condition NetworkUnavailable=True";
+
+TEST(Environment, AnExcludedNodeOrOneWithoutNetworkWithholdsVips_PRESENCE005) {
+    struct Row {
+        const char* name;
+        void (*change)(World&);
+        std::string why;
+    };
+    const Row rows[] = {
+        {"as it is", [](World&) {}, ""},
+        {"label", [](World& world) { world.objects.nodes["edge-1"].meta.labels[kExcludeLabel] = ""; }, kWhyExcluded},
+        {"label, whatever its value", [](World& world) { world.objects.nodes["edge-1"].meta.labels[kExcludeLabel] = "false"; },
+         kWhyExcluded},
+        {"condition", [](World& world) { world.objects.nodes["edge-1"].network_unavailable = true; }, kWhyUnavailable},
+        {"both",
+         [](World& world) {
+             world.objects.nodes["edge-1"].meta.labels[kExcludeLabel] = "";
+             world.objects.nodes["edge-1"].network_unavailable = true;
+         },
+         std::string(kWhyExcluded) + "; " + kWhyUnavailable},
+        {"label ignored",
+         [](World& world) {
+             world.objects.nodes["edge-1"].meta.labels[kExcludeLabel] = "";
+             world.objects.nodes["edge-1"].network_unavailable = true;
+             world.policy.ignore_exclude_label = true;
+         },
+         kWhyUnavailable},
+        {"condition ignored",
+         [](World& world) {
+             world.objects.nodes["edge-1"].meta.labels[kExcludeLabel] = "";
+             world.objects.nodes["edge-1"].network_unavailable = true;
+             world.policy.ignore_network_unavailable = true;
+         },
+         kWhyExcluded},
+        {"another Node",
+         [](World& world) {
+             world.objects.nodes["edge-2"].meta.labels[kExcludeLabel] = "";
+             world.objects.nodes["edge-2"].network_unavailable = true;
+         },
+         ""},
+        {"being deleted", [](World& world) { world.objects.nodes["edge-1"].deleting = true; }, ""},
+        {"unknown", [](World& world) { world.objects.nodes.clear(); }, ""},
+        {"external",
+         [](World& world) {
+             world.objects.nodes["edge-1"].meta.labels[kExcludeLabel] = "";
+             world.objects.nodes["edge-1"].network_unavailable = true;
+             world.gateway.mode = model::GatewayMode::External;
+         },
+         ""},
+    };
+    for (const Row& row : rows) {
+        World world;
+        row.change(world);
+        const model::Environment environment = world.evaluate().desired.environment;
+        EXPECT_EQ(environment.vips_withheld, row.why) << row.name;
+        EXPECT_EQ(environment.node_eligible, std::string_view(row.name) != "being deleted") << row.name;
+    }
+}
+
+// Label and condition come and go; what else changes on the Node, as heartbeats do, makes no Step.
+TEST(Environment, WithheldVipsFollowTheNodeAndOtherChangesCostNothing_PRESENCE005) {
+    World world;
+    Engine engine(world.policy);
+    engine.set_gateway(world.gateway);
+    kube::Node node;
+    const auto put = [&](const char* name = "edge-1") {
+        kube::Changes changes;
+        changes.nodes[name] = std::make_shared<const kube::Node>(node);
+        return engine.apply(changes);
+    };
+    EXPECT_FALSE(put().environment);
+    node.meta.labels[kExcludeLabel] = "";
+    EXPECT_TRUE(put("edge-2").is_empty());
+    ASSERT_TRUE(put().environment);
+    EXPECT_EQ(engine.environment().vips_withheld, kWhyExcluded);
+    EXPECT_TRUE(put().is_empty()) << "a heartbeat";
+    node.meta.labels[kExcludeLabel] = "true";
+    node.meta.labels["other"] = "label";
+    node.ready = false;
+    node.unschedulable = true;
+    EXPECT_TRUE(put().is_empty()) << "changes of other facts";
+    node.meta.labels.clear();
+    node.network_unavailable = true;
+    ASSERT_TRUE(put().environment);
+    EXPECT_EQ(engine.environment().vips_withheld, kWhyUnavailable);
+    EXPECT_TRUE(put().is_empty()) << "a heartbeat";
+    Policy ignoring = world.policy;
+    ignoring.ignore_network_unavailable = true;
+    ASSERT_TRUE(engine.set_policy(ignoring).environment);
+    EXPECT_EQ(engine.environment().vips_withheld, "");
+    ASSERT_TRUE(engine.set_policy(world.policy).environment);
+    EXPECT_EQ(engine.environment().vips_withheld, kWhyUnavailable);
+    node.network_unavailable = false;
+    ASSERT_TRUE(put().environment);
+    EXPECT_EQ(engine.environment().vips_withheld, "");
+    node.network_unavailable = true;
+    put();
+    kube::Changes gone;
+    gone.nodes["edge-1"] = nullptr;
+    ASSERT_TRUE(engine.apply(gone).environment);
+    EXPECT_EQ(engine.environment().vips_withheld, "") << "a Node that is gone withholds nothing";
+}
+
 // One Node after the other, and back: each Step has the environment exactly where it differs.
 TEST(Environment, FollowsNodesByItself_ETP006_HC006) {
     World world;

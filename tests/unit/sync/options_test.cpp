@@ -71,6 +71,18 @@ TEST(SyncOptions, ReadWhatClusterIpsAndTopologyWant_SVC013_NAT004_ETP004_TOPO004
     EXPECT_TRUE(policy.topology_no_match_drops);
 }
 
+TEST(SyncOptions, NodeFactsThatWithholdVipsAreIgnoredOneByOne_PRESENCE005) {
+    const semantics::Policy defaults = options_of({"--manifests=m"}).policy;
+    EXPECT_FALSE(defaults.ignore_exclude_label);
+    EXPECT_FALSE(defaults.ignore_network_unavailable);
+    const semantics::Policy label = options_of({"--manifests=m", "--ignore-exclude-label"}).policy;
+    EXPECT_TRUE(label.ignore_exclude_label);
+    EXPECT_FALSE(label.ignore_network_unavailable);
+    const semantics::Policy network = options_of({"--manifests=m", "--ignore-network-unavailable"}).policy;
+    EXPECT_FALSE(network.ignore_exclude_label);
+    EXPECT_TRUE(network.ignore_network_unavailable);
+}
+
 TEST(SyncOptions, RightsAndAnnotations_XIP006_XIP008_ANNG4) {
     const Options plain = options_of({"--manifests=m"});
     EXPECT_TRUE(plain.external_ip_policy.empty());
