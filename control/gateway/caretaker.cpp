@@ -52,7 +52,11 @@ void Caretaker::start() {
     reconciler_.set_published_listener([this](const Publication& publication) { hear(publication); });
     // What is in force already: of it nobody will say that it changed.
     Publication now = reconciler_.read([](const ReconcilerState& state) {
-        return Publication{state.compiler.compiled(), {}, state.environment.node_eligible, state.origin != StateOrigin::None};
+        return Publication{state.compiler.compiled(),
+                           {},
+                           state.environment.node_eligible,
+                           state.origin != StateOrigin::None,
+                           state.environment.vips_withheld};
     });
     {
         const std::lock_guard lock(mutex_);
@@ -90,6 +94,11 @@ void Caretaker::look_again() {
         looks_again_ = true;
     }
     news_.notify_all();
+}
+
+std::string Caretaker::vips_withheld() const {
+    const std::lock_guard lock(mutex_);
+    return vips_withheld_;
 }
 
 std::vector<std::string> Caretaker::why_not_well() const {
@@ -161,16 +170,32 @@ void Caretaker::take_over(const Publication& publication, const std::set<model::
     compiled_ = publication.compiled;
     if (presence_) {
         presence_->set(*publication.compiled->table);
+        withhold_vips(publication.vips_withheld);
     }
     if (!to_probe.empty()) {
         prober_->set(std::move(to_probe));
     }
 }
 
+void Caretaker::withhold_vips(const std::string& why) {
+    if (why == vips_withheld_) {  // written by this thread alone
+        return;
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        vips_withheld_ = why;
+    }
+    if (why.empty()) {
+        log::get("control").info("VIPs may be on the link again");
+    } else {
+        log::get("control").warn("VIPs are withheld from the link: {}", why);
+    }
+}
+
 void Caretaker::work(Clock::time_point now) {
     if (presence_) {
         const bool forwards = !options_.loops || options_.loops()->forwards();
-        presence_->work(*mirror(), drained_ || !forwards, now);
+        presence_->work(*mirror(), drained_ || !forwards || !vips_withheld_.empty(), now);
     }
     look_at_ports();
     tell_health(now);

@@ -63,6 +63,9 @@ class Caretaker {
     void set_drained(bool drained);
     [[nodiscard]] bool drained() const noexcept { return drained_; }
 
+    // Why the desired state keeps all VIPs off the link (PRESENCE-005); "": it does not, or VIP presence is off. Any thread.
+    [[nodiscard]] std::string vips_withheld() const;
+
     // Something of what the options yield has changed. Any thread.
     void look_again();
     // Why the gateway is not well, and why a restart would mend it (proxy_health.hpp); empty: it is. Any thread.
@@ -82,6 +85,7 @@ class Caretaker {
     void run(const std::stop_token& stopped);
     void hear(const Publication& publication);
     void take_over(const Publication& publication, const std::set<model::ServiceKey>& changed);
+    void withhold_vips(const std::string& why);
     void work(Clock::time_point now);
     void look_after_healthz(Clock::time_point now);
     [[nodiscard]] std::shared_ptr<const drivers::MirroredState> mirror() const;
@@ -105,6 +109,7 @@ class Caretaker {
     bool looks_again_ = false;
     std::vector<model::ObservedNotice> observed_;
     std::vector<std::string> port_faults_;
+    std::string vips_withheld_;
 
     // The thread's.
     HealthChecks health_checks_;

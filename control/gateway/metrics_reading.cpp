@@ -39,6 +39,7 @@ metrics::Reading read_metrics(const Running& running) {
     const auto up_for = std::chrono::steady_clock::now() - running.started_at;
     out.started_s = std::chrono::duration<double>((std::chrono::system_clock::now() - up_for).time_since_epoch()).count();
     out.drained = running.caretaker.drained();
+    out.vips_withheld = !running.caretaker.vips_withheld().empty();
     out.is_well = running.caretaker.why_not_well().empty();
     for (const LoopHealth::Loop& loop : running.loops.health()->loops) {
         out.loops.push_back({loop.name, loop.is_stalled});

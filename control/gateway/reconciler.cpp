@@ -227,7 +227,7 @@ void Reconciler::process(Inputs inputs) {
         if (!answers.empty() || change.addresses || !inputs.health.empty()) {
             recompile(all_touched);
             publication = Publication{state_.compiler.compiled(), state_.compiler.changes().services, state_.environment.node_eligible,
-                                      !answers.empty() || state_.origin != StateOrigin::None};
+                                      !answers.empty() || state_.origin != StateOrigin::None, state_.environment.vips_withheld};
         }
         const auto now = options_.now();
         const bool drained = keeper_.deadline() && *keeper_.deadline() <= now;

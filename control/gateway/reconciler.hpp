@@ -74,7 +74,8 @@ struct Publication {
     std::shared_ptr<const Compiled> compiled;
     std::vector<model::ServiceKey> changed;  // a superset of the service ports that are others than in the publication before
     bool node_eligible = true;
-    bool has_state = false;  // a state is in force; it may be an empty one
+    bool has_state = false;     // a state is in force; it may be an empty one
+    std::string vips_withheld;  // model::Environment
 };
 
 class Reconciler {

@@ -68,11 +68,11 @@ std::vector<route::LocalAddress> place_vips(std::span<const IpAddr> vips, const 
     return placed;
 }
 
-void VipPresence::work(const drivers::MirroredState& mirror, bool drained, Clock::time_point now) {
+void VipPresence::work(const drivers::MirroredState& mirror, bool withheld, Clock::time_point now) {
     if (!is_supported_) {
         return;
     }
-    const auto wanted = drained ? std::vector<route::LocalAddress>() : place_vips(shown_, options_.twins, mirror.addresses);
+    const auto wanted = withheld ? std::vector<route::LocalAddress>() : place_vips(shown_, options_.twins, mirror.addresses);
     std::vector<route::LocalAddress> missing, left_over;
     std::ranges::set_difference(wanted, mirror.vips, std::back_inserter(missing), {}, order_of, order_of);
     std::ranges::set_difference(mirror.vips, wanted, std::back_inserter(left_over), {}, order_of, order_of);

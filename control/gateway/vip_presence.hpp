@@ -3,7 +3,7 @@
 // depends on what was done before, and what others put there is left alone.
 //
 //   frontends of class L and X, in force --> vips_to_show() --> place_vips() --> wanted --+
-//                     drained: none                              twins' subnets           +--> add, announce; remove
+//   drained, stopped worker, withheld: none                        twins' subnets           +--> add, announce; remove
 //                                                              marked addresses in Linux -+
 #pragma once
 
@@ -58,8 +58,8 @@ class VipPresence {
 
     // What workers have now.
     void set(const lb::ServiceTable& table) { shown_ = vips_to_show(table, options_.withdraw_empty); }
-    // Makes Linux have what it shall have; `mirror` is what it has.
-    void work(const drivers::MirroredState& mirror, bool drained, Clock::time_point now);
+    // Makes Linux have what it shall have; `mirror` is what it has. `withheld`: no VIP shall be there.
+    void work(const drivers::MirroredState& mirror, bool withheld, Clock::time_point now);
     // Leaves nothing behind.
     void withdraw(const drivers::MirroredState& mirror);
 

@@ -190,6 +190,8 @@ std::vector<MetricFamily> families(const Reading& reading) {
     probe_families(reading.probes, out);
     out.push_back(
         single(gauge("penstock_drained", "1 while health checks answer 503 because somebody asked for it"), reading.drained ? 1 : 0));
+    out.push_back(
+        single(gauge("penstock_vips_withheld", "1 while the gateway's Node keeps all VIPs off the link"), reading.vips_withheld ? 1 : 0));
     out.push_back(single(gauge("penstock_ready", "1 while health checks answer 200"), reading.is_well ? 1 : 0));
     MetricFamily stalled = gauge("penstock_loop_stalled", "1 while a thread makes no round of its loop");
     for (const LoopReading& loop : reading.loops) {

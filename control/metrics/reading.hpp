@@ -64,6 +64,7 @@ struct Reading {
     ProbeReading probes;
     double started_s = 0;  // since the epoch
     bool drained = false;
+    bool vips_withheld = false;  // from the link, by the desired state
     bool is_well = true;
     std::vector<LoopReading> loops;
     bool save_failing = false;  // the newest state is not in the state file

@@ -111,6 +111,66 @@ def withdraw_empty_withdraws_a_vip_without_any_endpoint_LB018(lab):
     becomes_absent(lab)
 
 
+def node(labels=None, **conditions):
+    """The gateway's own Node; conditions as NetworkUnavailable="True"."""
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "edge-1", "labels": labels or {}},
+            "status": {"conditions": [{"type": kind, "status": status} for kind, status in conditions.items()]}}
+
+
+def withheld(lab):
+    """The reason that status reports; "" if none."""
+    lines = lab.gateway.ctl("status").stdout.splitlines()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("VIPs withheld:")), "")
+
+
+def withheld_metric(lab):
+    lines = lab.network.run("gateway", "curl", "-s", "http://127.0.0.1:9105/metrics").stdout.splitlines()
+    return next(line.split()[-1] for line in lines if line.startswith("penstock_vips_withheld "))
+
+
+@case()
+def an_excluded_node_and_one_without_network_withdraw_the_vip_PRESENCE005(lab):
+    served = [web(), endpoints("web")]
+    start(lab, node(Ready="True"), *served)
+    becomes_present(lab)
+    equal(withheld(lab), "", "status of a Node that is well")
+
+    label = "node.kubernetes.io/exclude-from-external-load-balancers"
+    lab.make_file("large", 8_000_000)
+    with lab.tcp_socket(VIP_ON_LINK, 80, timeout_s=30) as download:
+        download.send(b"GET /slow/large HTTP/1.0\r\n\r\n")
+        received = len(download.recv(1000))
+        lab.apply(node({label: ""}, Ready="True"), *served)
+        becomes_absent(lab)
+        while chunk := download.recv(1 << 16):
+            received += len(chunk)
+    check(received > 8_000_000, f"a flow from before the label ended after {received} bytes")
+    nobody_answers_for(lab)
+    equal(withheld(lab), f"Node edge-1 has the label {label}", "status")
+    equal(withheld_metric(lab), "1", "penstock_vips_withheld")
+    equal(lab.gateway.ctl("status").returncode, 0, "exit code of status: the gateway itself is well")
+    for process in (lab.gateway.sync, lab.gateway.daemon):
+        process.terminate()
+        process.wait(timeout=20)
+    lab.gateway.start_daemon()
+    until("status has the reason after a restart without a control plane", lambda: withheld(lab) == f"Node edge-1 has the label {label}",
+          patience_s=15)
+    check(VIP_ON_LINK not in on_uplink(lab), "the last good configuration has forgotten that the Node is excluded")
+
+    lab.gateway.start_sync(lab.manifests)
+    lab.apply(node(Ready="True", NetworkUnavailable="False"), *served)
+    becomes_present(lab)
+    equal(lab.get(VIP_ON_LINK).status, 200, "without the label")
+    lab.apply(node(NetworkUnavailable="True"), *served)
+    becomes_absent(lab)
+    equal(withheld(lab), "Node edge-1 has the condition NetworkUnavailable=True", "status")
+    lab.apply(node(NetworkUnavailable="Unknown"), *served)
+    becomes_present(lab)
+    equal(withheld(lab), "", "status afterwards")
+    equal(withheld_metric(lab), "0", "penstock_vips_withheld afterwards")
+    equal(lab.get(VIP_ON_LINK).status, 200, "with the network again")
+
+
 @case()
 def neighbours_hear_of_a_vip_that_has_moved_here_LB018(lab):
     start(lab, web("second", 81, [OTHER_VIP]), endpoints("second"))

@@ -87,6 +87,7 @@ std::string status_text(const v1::Status& status) {
            line("Up for", duration_text(status.uptime_ms())) + line("Configuration", configuration_text(status)) +
            line("Health", health_text(status)) +
            (status.drained() ? line("Drained", "health checks answer 503 until undrain") : std::string()) +
+           (status.vips_withheld().empty() ? std::string() : line("VIPs withheld", status.vips_withheld())) +
            (status.save_error().empty()
                 ? std::string()
                 : line("Not saved", "for " + duration_text(status.save_failing_ms()) + ": " + status.save_error())) +

@@ -347,6 +347,9 @@ TEST(Views, StatusPage) {
         "Log level:      info\n");
     EXPECT_NE(status_text(from_text<v1::Status>("drained: true")).find("Drained:        health checks answer 503 until undrain\n"),
               std::string::npos);
+    EXPECT_NE(status_text(from_text<v1::Status>(R"(vips_withheld: "Node edge-1 has the label x")"))
+                  .find("VIPs withheld:  Node edge-1 has the label x\n"),
+              std::string::npos);
     EXPECT_NE(status_text(from_text<v1::Status>(R"(save_error: "/s/last-good.pb.new: cannot be written: full" save_failing_ms: 61000)"))
                   .find("Not saved:      for 1m1s: /s/last-good.pb.new: cannot be written: full\n"),
               std::string::npos);

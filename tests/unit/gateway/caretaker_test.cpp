@@ -43,10 +43,11 @@ class CaretakerTest : public testing::Test {
         caretaker_ = std::move(*created);
         caretaker_->start();
     }
-    void apply(std::vector<model::Service> services, bool node_eligible = true) {
+    void apply(std::vector<model::Service> services, bool node_eligible = true, const std::string& vips_withheld = "") {
         auto done = std::make_shared<std::promise<void>>();
         model::Environment environment;
         environment.node_eligible = node_eligible;
+        environment.vips_withheld = vips_withheld;
         reconciler_.submit({.version = {"sync", ++version_},
                             .base = {},
                             .services = std::move(services),
@@ -56,6 +57,28 @@ class CaretakerTest : public testing::Test {
                             .received = std::chrono::steady_clock::now(),
                             .done = [done](Result<rpc::UpdateResult>) { done->set_value(); }});
         done->get_future().wait();
+    }
+    // Presence on a Linux that is a list: linux_.
+    void have_presence() {
+        presence_ = VipPresenceOptions{.twins = {{drivers::InterfaceAddress::parse("192.0.2.1/24").value()}},
+                                       .withdraw_empty = false,
+                                       .add = [this](const route::LocalAddress& vip) -> Result<bool> {
+                                           const std::lock_guard lock(linux_mutex_);
+                                           linux_.vips.push_back(vip);
+                                           reconciler_.mirrored(std::make_shared<drivers::MirroredState>(linux_), true);
+                                           return true;
+                                       },
+                                       .remove = [this](const route::LocalAddress& vip) -> Status {
+                                           const std::lock_guard lock(linux_mutex_);
+                                           std::erase(linux_.vips, vip);
+                                           reconciler_.mirrored(std::make_shared<drivers::MirroredState>(linux_), true);
+                                           return {};
+                                       },
+                                       .announce = [](const route::LocalAddress&, const MacAddr&) {}};
+    }
+    size_t present() {
+        const std::lock_guard lock(linux_mutex_);
+        return linux_.vips.size();
     }
     // Patient: the machine may be busy.
     template <typename Condition>
@@ -91,6 +114,8 @@ class CaretakerTest : public testing::Test {
     std::function<std::shared_ptr<const LoopHealth>()> loops_;
     std::function<std::vector<PortState>()> ports_;
     std::atomic<int> health_told_{-1};
+    std::mutex linux_mutex_;
+    drivers::MirroredState linux_;  // what Linux has
     std::optional<VipPresenceOptions> presence_;
     std::unique_ptr<Caretaker> caretaker_;
 };
@@ -184,28 +209,7 @@ TEST_F(CaretakerTest, ProbesDecideWhoGetsNewFlows_HC009_EP020) {
 }
 
 TEST_F(CaretakerTest, VipsArePresentWhileServedAndNotWhileDrained_LB018_DRAIN006) {
-    std::mutex mutex;
-    drivers::MirroredState linux_side;  // what Linux has
-    const auto tell = [&] { reconciler_.mirrored(std::make_shared<drivers::MirroredState>(linux_side), true); };
-    const auto present = [&] {
-        const std::lock_guard lock(mutex);
-        return linux_side.vips.size();
-    };
-    presence_ = VipPresenceOptions{.twins = {{drivers::InterfaceAddress::parse("192.0.2.1/24").value()}},
-                                   .withdraw_empty = false,
-                                   .add = [&](const route::LocalAddress& vip) -> Result<bool> {
-                                       const std::lock_guard lock(mutex);
-                                       linux_side.vips.push_back(vip);
-                                       tell();
-                                       return true;
-                                   },
-                                   .remove = [&](const route::LocalAddress& vip) -> Status {
-                                       const std::lock_guard lock(mutex);
-                                       std::erase(linux_side.vips, vip);
-                                       tell();
-                                       return {};
-                                   },
-                                   .announce = [](const route::LocalAddress&, const MacAddr&) {}};
+    have_presence();
     std::atomic<bool> forwards{true};
     loops_ = [&] {
         return std::make_shared<const LoopHealth>(
@@ -232,6 +236,44 @@ TEST_F(CaretakerTest, VipsArePresentWhileServedAndNotWhileDrained_LB018_DRAIN006
         << "none of the host's own";
     caretaker_->stop();
     EXPECT_EQ(present(), 0U) << "nothing is left behind";
+}
+
+TEST_F(CaretakerTest, VipsAreNotPresentWhileTheDesiredStateWithholdsThem_PRESENCE005) {
+    have_presence();
+    const auto web = service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"});
+    start();
+    apply({web});
+    EXPECT_TRUE(eventually([&] { return present() == 1; }));
+    EXPECT_EQ(caretaker_->vips_withheld(), "");
+    apply({web}, true, "Node edge-1 is excluded");
+    EXPECT_TRUE(eventually([&] { return present() == 0; }));
+    EXPECT_EQ(caretaker_->vips_withheld(), "Node edge-1 is excluded");
+    EXPECT_TRUE(caretaker_->why_not_well().empty()) << "health is about the gateway, and its Services are served";
+    EXPECT_TRUE(healthz_says("200"));
+    apply({web, service("dns", {external("192.0.2.81", 53)}, {"10.0.0.2"})}, true, "Node edge-1 has no network");
+    EXPECT_TRUE(eventually([&] { return caretaker_->vips_withheld() == "Node edge-1 has no network"; })) << "another reason";
+    EXPECT_EQ(present(), 0U) << "new Services do not bring their VIPs";
+    caretaker_->set_drained(true);
+    apply({web});
+    EXPECT_TRUE(eventually([&] { return caretaker_->vips_withheld().empty(); }));
+    EXPECT_EQ(present(), 0U) << "still drained";
+    caretaker_->set_drained(false);
+    EXPECT_TRUE(eventually([&] { return present() == 1; }));
+}
+
+TEST_F(CaretakerTest, VipsStayWithheldOverARestart_PRESENCE005) {
+    have_presence();
+    apply({service("web", {external("192.0.2.80", 80)}, {"10.0.0.1"})}, true, "Node edge-1 is excluded");
+    start();  // the state is in force already, as one of the last-good file is
+    EXPECT_TRUE(eventually([&] { return caretaker_->vips_withheld() == "Node edge-1 is excluded" && caretaker_->rounds() > 1; }));
+    EXPECT_EQ(present(), 0U);
+}
+
+TEST_F(CaretakerTest, WithoutVipPresenceNothingIsWithheld_PRESENCE005) {
+    start();
+    apply({}, true, "Node edge-1 is excluded");
+    EXPECT_TRUE(eventually([&] { return caretaker_->why_not_well().empty() && caretaker_->rounds() > 1; }));
+    EXPECT_EQ(caretaker_->vips_withheld(), "") << "no VIP is this gateway's to withdraw";
 }
 
 TEST_F(CaretakerTest, WhatIsObservedIsListedAndAnnouncedOnce_NAT002) {

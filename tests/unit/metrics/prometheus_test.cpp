@@ -47,6 +47,7 @@ Reading reading() {
     r.probes = {
         .sent = 21, .succeeded = 22, .failed = 23, .turned_up = 24, .turned_down = 25, .targets = 26, .down = 27, .failing_open = 28};
     r.drained = true;
+    r.vips_withheld = true;
     r.is_well = false;
     r.workers[1].open_connections = 2;
     r.loops = {{"worker 0", false}, {"worker 1", true}};
@@ -103,9 +104,9 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
     for (const char* line :
          {"penstock_probes_sent_total 21", "penstock_probes_succeeded_total 22", "penstock_probes_failed_total 23",
           "penstock_endpoints_turned_up_total 24", "penstock_endpoints_turned_down_total 25", "penstock_probe_targets 26",
-          "penstock_probe_targets_down 27", "penstock_services_failing_open 28", "penstock_drained 1", "penstock_ready 0",
-          R"(penstock_loop_stalled{loop="worker 0"} 0)", R"(penstock_loop_stalled{loop="worker 1"} 1)", "penstock_state_save_failing 1",
-          "penstock_state_save_failures_total 31", "penstock_tls_certificate_expiry_timestamp_seconds 32",
+          "penstock_probe_targets_down 27", "penstock_services_failing_open 28", "penstock_drained 1", "penstock_vips_withheld 1",
+          "penstock_ready 0", R"(penstock_loop_stalled{loop="worker 0"} 0)", R"(penstock_loop_stalled{loop="worker 1"} 1)",
+          "penstock_state_save_failing 1", "penstock_state_save_failures_total 31", "penstock_tls_certificate_expiry_timestamp_seconds 32",
           "penstock_tls_authority_expiry_timestamp_seconds 33", "penstock_tls_files_broken 1"}) {
         expect_line(all, line);
     }
