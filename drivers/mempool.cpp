@@ -91,4 +91,12 @@ uint32_t Mempools::in_use() const noexcept {
     return total;
 }
 
+std::vector<Mempools::Use> Mempools::use() const {
+    std::vector<Use> out;
+    for (const auto& [socket, pool] : pools_) {
+        out.push_back({.name = pool->name, .buffers = pool->size, .in_use = rte_mempool_in_use_count(pool)});
+    }
+    return out;
+}
+
 }  // namespace penstock::drivers

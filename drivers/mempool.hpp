@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "dataplane/base/result.hpp"
 
@@ -48,6 +49,13 @@ class Mempools {
     [[nodiscard]] rte_mempool* on(int socket) const noexcept;
     // Buffers neither in a pool nor in a lcore's cache; the whole truth only while no worker runs.
     [[nodiscard]] uint32_t in_use() const noexcept;
+    struct Use {
+        std::string name;
+        uint32_t buffers = 0;
+        uint32_t in_use = 0;  // about: lcores' caches change while they are added up
+    };
+    // Each pool. Any thread, once all are added.
+    [[nodiscard]] std::vector<Use> use() const;
 
  private:
     std::map<int, rte_mempool*> pools_;

@@ -532,8 +532,8 @@ Status Daemon::serve() {
     caretaker_ = std::move(*caretaker);
     loops_ = std::make_unique<LoopWatch>(watched_loops());
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
-    running_ = std::make_unique<Running>(Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, *flows_, *loops_,
-                                                 drain_file_, eal_->memory_description(), started_at_});
+    running_ = std::make_unique<Running>(Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, pools_, *flows_,
+                                                 *loops_, drain_file_, eal_->memory_description(), started_at_});
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,

@@ -35,6 +35,18 @@ metrics::Reading read_metrics(const Running& running) {
             worker.drops[i] = inspector.drops({w}, static_cast<DropReason>(i));
         }
     }
+    for (const nat::SnatUse& use : inspector.snat_use()) {
+        out.snat.push_back({.address = use.address.to_string(),
+                            .protocol = use.protocol,
+                            .ports = use.ports,
+                            .in_use = use.in_use,
+                            .busiest_endpoint = use.busiest_endpoint});
+    }
+    for (const auto& pool : running.pools.use()) {
+        out.buffer_pools.push_back({pool.name, pool.buffers, pool.in_use});
+    }
+    const auto own = inspector.own_buffers();
+    out.buffer_pools.push_back({own.name, own.buffers, own.in_use});
     const auto probes = running.caretaker.probe_counters();
     const auto up_for = std::chrono::steady_clock::now() - running.started_at;
     out.started_s = std::chrono::duration<double>((std::chrono::system_clock::now() - up_for).time_since_epoch()).count();

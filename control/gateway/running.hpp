@@ -13,6 +13,7 @@
 #include "control/gateway/stream_target.hpp"
 #include "control/tls/watch.hpp"
 #include "dataplane/worker/worker_set.hpp"
+#include "drivers/mempool.hpp"
 #include "drivers/nic_port.hpp"
 #include "drivers/twin_io.hpp"
 
@@ -25,6 +26,7 @@ struct Running {
     worker::WorkerSet& workers;
     std::span<const std::unique_ptr<drivers::NicPort>> ports;  // by NicPortId
     const drivers::TwinIo& twin_io;
+    const drivers::Mempools& pools;
     const FlowFollower& flows;
     const LoopWatch& loops;
     const DrainFile& drain_file;

@@ -151,6 +151,33 @@ void port_families(const Reading& reading, std::vector<MetricFamily>& out) {
     out.push_back(std::move(link));
 }
 
+void snat_families(const Reading& reading, std::vector<MetricFamily>& out) {
+    MetricFamily ports = gauge("penstock_snat_ports", "SNAT ports that may be taken towards each endpoint");
+    MetricFamily in_use = gauge("penstock_snat_ports_in_use", "SNAT ports taken, towards all endpoints");
+    MetricFamily busiest =
+        gauge("penstock_snat_ports_in_use_busiest_endpoint", "of these, the ones towards the endpoint (address and port) with the most");
+    for (const SnatReading& snat : reading.snat) {
+        const Labels labels{{"address", snat.address}, {"protocol", to_string(snat.protocol)}};
+        add(ports, labels, static_cast<double>(snat.ports));
+        add(in_use, labels, static_cast<double>(snat.in_use));
+        add(busiest, labels, static_cast<double>(snat.busiest_endpoint));
+    }
+    out.push_back(std::move(ports));
+    out.push_back(std::move(in_use));
+    out.push_back(std::move(busiest));
+}
+
+void buffer_families(const Reading& reading, std::vector<MetricFamily>& out) {
+    MetricFamily buffers = gauge("penstock_packet_buffers", "packet buffers (mbufs) of the pool");
+    MetricFamily in_use = gauge("penstock_packet_buffers_in_use", "of these, the ones in queues, rings and hands");
+    for (const BufferPoolReading& pool : reading.buffer_pools) {
+        add(buffers, {{"pool", pool.name}}, static_cast<double>(pool.buffers));
+        add(in_use, {{"pool", pool.name}}, static_cast<double>(pool.in_use));
+    }
+    out.push_back(std::move(buffers));
+    out.push_back(std::move(in_use));
+}
+
 void probe_families(const ProbeReading& probes, std::vector<MetricFamily>& out) {
     const auto add_single = [&out](MetricFamily family, uint64_t value) {
         out.push_back(single(std::move(family), static_cast<double>(value)));
@@ -187,6 +214,8 @@ std::vector<MetricFamily> families(const Reading& reading) {
     worker_families(reading, out);
     service_families(reading, out);
     port_families(reading, out);
+    snat_families(reading, out);
+    buffer_families(reading, out);
     probe_families(reading.probes, out);
     out.push_back(
         single(gauge("penstock_drained", "1 while health checks answer 503 because somebody asked for it"), reading.drained ? 1 : 0));

@@ -41,6 +41,18 @@ struct PortReading {
     bool link_up = false;
 };
 
+// One SNAT address and protocol (nat::SnatUse).
+struct SnatReading {
+    std::string address;
+    Protocol protocol = Protocol::Tcp;
+    uint64_t ports = 0, in_use = 0, busiest_endpoint = 0;
+};
+
+struct BufferPoolReading {
+    std::string name;
+    uint64_t buffers = 0, in_use = 0;
+};
+
 struct ProbeReading {
     uint64_t sent = 0, succeeded = 0, failed = 0, turned_up = 0, turned_down = 0;
     uint64_t targets = 0, down = 0;  // now
@@ -61,6 +73,8 @@ struct Reading {
     std::vector<WorkerReading> workers;    // by WorkerId
     std::vector<ServiceReading> services;  // sorted by key
     std::vector<PortReading> ports;        // by NicPortId
+    std::vector<SnatReading> snat;         // by SNAT address, then protocol
+    std::vector<BufferPoolReading> buffer_pools;
     ProbeReading probes;
     double started_s = 0;  // since the epoch
     bool drained = false;

@@ -1,6 +1,7 @@
 #include "dataplane/worker/inspect.hpp"
 
 #include <rte_cycles.h>
+#include <rte_mempool.h>
 
 #include <algorithm>
 
@@ -141,6 +142,28 @@ void Inspector::for_each_connection(const std::function<bool(const ConnectionVie
             }
         }
     }
+}
+
+std::vector<nat::SnatUse> Inspector::snat_use() const {
+    const config::Snapshot now = workers_->current();
+    nat::SnatCensus census(*now.snat, [&now](Protocol protocol) { return now.services->node_port_bits(protocol); });
+    for (const auto& worker : workers_->impl_->workers_) {
+        const conn::Table& connections = worker->context().connections;
+        const uint32_t end = connections.high_water();
+        conn::Connection connection;
+        for (uint32_t slot = 0; slot < end; ++slot) {
+            if (connections.read(slot, connection) && !connection.source_kept) {
+                const packet::FlowKey& reverse = connection.reverse;
+                census.count({reverse.destination, reverse.source, reverse.source_port, reverse.protocol});
+            }
+        }
+    }
+    return census.result();
+}
+
+BufferPoolView Inspector::own_buffers() const {
+    const rte_mempool* pool = workers_->impl_->own_buffers;
+    return {.name = pool->name, .buffers = pool->size, .in_use = rte_mempool_in_use_count(pool)};
 }
 
 }  // namespace penstock::worker

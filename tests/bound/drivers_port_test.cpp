@@ -391,6 +391,18 @@ TEST_F(Ports, APortWithoutInterfaceIsWhole) {
     (*probed)->add_demand(demand);
     Mempools own;
     ASSERT_TRUE(own.add((*probed)->facts().socket, demand));
+    {
+        const std::vector<Mempools::Use> unused = own.use();
+        ASSERT_EQ(unused.size(), 1u);
+        EXPECT_TRUE(unused[0].name.starts_with("penstock_mbufs_")) << unused[0].name;
+        EXPECT_EQ(unused[0].buffers, mempool_shape(demand)->count);
+        EXPECT_EQ(unused[0].in_use, 0u);
+        std::array<rte_mbuf*, 7> taken{};
+        ASSERT_EQ(rte_pktmbuf_alloc_bulk(own.on((*probed)->facts().socket), taken.data(), taken.size()), 0);
+        EXPECT_EQ(own.use()[0].in_use, 7u);
+        rte_pktmbuf_free_bulk(taken.data(), taken.size());
+        EXPECT_EQ(own.use()[0].in_use, 0u);
+    }
     const Status configured = (*probed)->configure(own.on((*probed)->facts().socket), 2);
     ASSERT_TRUE(configured) << configured.error().what;
     ASSERT_TRUE((*probed)->start());

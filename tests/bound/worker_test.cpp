@@ -188,6 +188,34 @@ TEST_P(Workers, ForwardBothWaysWhateverTheQueue_NAT001) {
     EXPECT_EQ(listed, 200u);
 }
 
+TEST_P(Workers, SnatUseFollowsConnections_NAT001) {
+    start(GetParam());
+    const worker::Inspector inspect = workers_->inspect();
+    const auto tcp = [&inspect] {
+        const std::vector<nat::SnatUse> uses = inspect.snat_use();
+        const auto found = std::ranges::find_if(
+            uses, [](const nat::SnatUse& use) { return use.protocol == Protocol::Tcp && use.ports > 0 && use.in_use > 0; });
+        return found == uses.end() ? nat::SnatUse{} : *found;
+    };
+    EXPECT_EQ(tcp(), nat::SnatUse{});
+    std::map<IpAddr, uint64_t> by_endpoint;
+    IpAddr snat;
+    for (L4Port port = 1000; port < 1060; ++port) {
+        up_->put(from_client(port).build(), static_cast<uint16_t>(port % GetParam()));
+        const std::vector<uint8_t> syn = cluster_->take_frame();
+        ASSERT_FALSE(syn.empty()) << port;
+        ++by_endpoint[key_of(syn).destination];
+        snat = key_of(syn).source;
+    }
+    const uint64_t busiest = std::ranges::max_element(by_endpoint, {}, [](const auto& entry) { return entry.second; })->second;
+    EXPECT_GT(by_endpoint.size(), 1u);
+    EXPECT_EQ(tcp(),
+              (nat::SnatUse{.address = snat, .protocol = Protocol::Tcp, .ports = 64'512, .in_use = 60, .busiest_endpoint = busiest}));
+    EXPECT_EQ(inspect.own_buffers().name, "own_segments");
+    EXPECT_EQ(inspect.own_buffers().buffers, limits::kOwnSegmentBuffers);
+    EXPECT_EQ(inspect.own_buffers().in_use, 0u);
+}
+
 // A frame in pieces, as a NIC delivers it whose buffers are smaller than its frames.
 rte_mbuf* in_pieces(const std::vector<uint8_t>& frame, const std::vector<size_t>& lengths) {
     rte_mbuf* first = nullptr;

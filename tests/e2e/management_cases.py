@@ -140,6 +140,16 @@ def metrics_agree_with_the_client(lab):
         values = [float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
                   if line.startswith(f"penstock_service_{metric}{{") and 'service="web"' in line]
         equal(values, [float(expected)], f"penstock_service_{metric}")
+    at_endpoints = {"in_use": 0, "in_use_busiest_endpoint": 0}
+    for name in at_endpoints:
+        at_endpoints[name] = sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
+                                 if line.startswith(f"penstock_snat_ports_{name}{{") and 'protocol="TCP"' in line)
+    equal(at_endpoints["in_use"], 12, "SNAT ports in use")
+    check(1 <= at_endpoints["in_use_busiest_endpoint"] <= 12, f"SNAT ports of the busiest endpoint: {at_endpoints}")
+    total = re.search(r'^penstock_packet_buffers\{pool="penstock_mbufs_\d+"\} (\S+)$', text, re.MULTILINE)
+    in_use = re.search(r'^penstock_packet_buffers_in_use\{pool="penstock_mbufs_\d+"\} (\S+)$', text, re.MULTILINE)
+    check(total and in_use and 0 <= float(in_use.group(1)) < float(total.group(1)), "packet buffers in use and in all")
+    check('penstock_build_info{version="' in text, "no build info")
     for reason in ("no_route", "vip_port_closed"):
         check(re.search(rf'^penstock_drops_total\{{[^}}]*reason="{reason}"', text, re.MULTILINE), f"no metric for drops by {reason}")
 

@@ -44,6 +44,9 @@ Reading reading() {
                        .from_host_waits = 18,
                        .twin_dropped = 19,
                        .link_up = true});
+    r.snat = {{.address = "10.0.0.1", .protocol = Protocol::Tcp, .ports = 64512, .in_use = 70000, .busiest_endpoint = 41},
+              {.address = "2001:db8::1", .protocol = Protocol::Udp, .ports = 42, .in_use = 43, .busiest_endpoint = 44}};
+    r.buffer_pools = {{.name = "penstock_mbufs_0", .buffers = 51, .in_use = 52}, {.name = "own_segments", .buffers = 53, .in_use = 54}};
     r.probes = {
         .sent = 21, .succeeded = 22, .failed = 23, .turned_up = 24, .turned_down = 25, .targets = 26, .down = 27, .failing_open = 28};
     r.drained = true;
@@ -97,6 +100,20 @@ TEST(Metrics, CountersDropsServicesAndPortsHaveTheirSeries) {
     expect_line(all, "penstock_services 1");
     expect_line(all, "penstock_affinity_entries 5");
     expect_line(all, "penstock_affinity_entries_max 70");
+}
+
+TEST(Metrics, SnatPortsAndPacketBuffersHaveUseAndTotal) {
+    const std::string all = text();
+    expect_line(all, R"(penstock_snat_ports{address="10.0.0.1",protocol="TCP"} 64512)");
+    expect_line(all, R"(penstock_snat_ports{address="2001:db8::1",protocol="UDP"} 42)");
+    expect_line(all, R"(penstock_snat_ports_in_use{address="10.0.0.1",protocol="TCP"} 70000)");
+    expect_line(all, R"(penstock_snat_ports_in_use{address="2001:db8::1",protocol="UDP"} 43)");
+    expect_line(all, R"(penstock_snat_ports_in_use_busiest_endpoint{address="10.0.0.1",protocol="TCP"} 41)");
+    expect_line(all, R"(penstock_snat_ports_in_use_busiest_endpoint{address="2001:db8::1",protocol="UDP"} 44)");
+    expect_line(all, R"(penstock_packet_buffers{pool="penstock_mbufs_0"} 51)");
+    expect_line(all, R"(penstock_packet_buffers{pool="own_segments"} 53)");
+    expect_line(all, R"(penstock_packet_buffers_in_use{pool="penstock_mbufs_0"} 52)");
+    expect_line(all, R"(penstock_packet_buffers_in_use{pool="own_segments"} 54)");
 }
 
 TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
