@@ -22,6 +22,8 @@ class Descriptor {
         }
     }
     [[nodiscard]] int get() const noexcept { return fd_; }
+    // The caller owns it from then on.
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
     [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
 
  private:

@@ -552,6 +552,7 @@ Status Daemon::serve() {
     }
     server_ = std::move(*started);
     running_->tls = server_->tls();
+    running_->tcp = server_->tcp();
     open_metrics(std::chrono::steady_clock::now());
     reconciler_->set_identity_listener([this] { server_->announce_identity(); });
     caretaker_->start();

@@ -75,6 +75,13 @@ metrics::Reading read_metrics(const Running& running) {
                    .authority_expires_s = seconds(material->authority_expires),
                    .broken = !running.tls->error().empty()};
     }
+    if (running.tcp != nullptr) {
+        const rpc::ConnectionCounts counts = running.tcp->counts();
+        out.connections = {.open = counts.open,
+                           .max = rpc::kConnectionsMax,
+                           .refused_per_source = counts.refused_per_source,
+                           .refused_all = counts.refused_all};
+    }
     for (const auto& [key, programmed] : compiled->services) {
         out.probes.failing_open += programmed.fails_open ? 1 : 0;
         const auto totals = inspector.service(programmed.service->id);

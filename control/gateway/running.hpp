@@ -11,6 +11,7 @@
 #include "control/gateway/flow_follower.hpp"
 #include "control/gateway/reconciler.hpp"
 #include "control/gateway/stream_target.hpp"
+#include "control/rpc/tcp_acceptor.hpp"
 #include "control/tls/watch.hpp"
 #include "dataplane/worker/worker_set.hpp"
 #include "drivers/mempool.hpp"
@@ -32,7 +33,8 @@ struct Running {
     const DrainFile& drain_file;
     std::string memory;  // Eal::memory_description()
     std::chrono::steady_clock::time_point started_at;
-    const tls::Watch* tls = nullptr;  // null: no TCP address
+    const tls::Watch* tls = nullptr;        // null: no TCP address
+    const rpc::TcpAcceptor* tcp = nullptr;  // likewise
 
     // Backend ids that are or were in use.
     [[nodiscard]] uint32_t backend_ids() const {

@@ -1,18 +1,9 @@
 #include "control/http/admission.hpp"
 
+#include "control/base/client_source.hpp"
 #include "dataplane/base/check.hpp"
 
 namespace penstock::http {
-namespace {
-
-// One IPv6 client has a whole /64 to choose source addresses from.
-constexpr unsigned kSourceBitsV6 = 64;
-
-Prefix source_of(const IpAddr& address) {
-    return address.is_v4() ? Prefix::host(address) : *Prefix::make(address, kSourceBitsV6);
-}
-
-}  // namespace
 
 void Admission::insert(ConnectionId id, const Connection& connection) {
     for (Group* group : {&pool(connection), &by_source_[connection.source]}) {
@@ -32,7 +23,7 @@ void Admission::erase(ConnectionId id, const Connection& connection) {
 
 std::optional<ConnectionId> Admission::admit(ConnectionId id, const IpAddr& address) {
     PENSTOCK_ASSERT(connections_.empty() || connections_.rbegin()->first < id);
-    const Connection connection{.source = source_of(address), .is_local = address.is_loopback()};
+    const Connection connection{.source = client_source(address), .is_local = address.is_loopback()};
     std::optional<ConnectionId> victim;
     if (const auto source = by_source_.find(connection.source);
         source != by_source_.end() && source->second.size() >= limits_.per_source_max) {

@@ -235,6 +235,16 @@ std::vector<MetricFamily> families(const Reading& reading) {
         out.push_back(single(gauge("penstock_tls_files_broken", "1 while the TLS files cannot be used and former ones are"),
                              reading.tls->broken ? 1 : 0));
     }
+    if (reading.connections) {
+        out.push_back(single(gauge("penstock_rpc_connections", "TCP connections of gRPC clients that are open"),
+                             static_cast<double>(reading.connections->open)));
+        out.push_back(single(gauge("penstock_rpc_connections_max", "TCP connections of gRPC clients that may be open"),
+                             static_cast<double>(reading.connections->max)));
+        MetricFamily refused = counter("penstock_rpc_connections_refused_total", "TCP connections of gRPC clients refused, by rule");
+        add(refused, {{"rule", "source"}}, static_cast<double>(reading.connections->refused_per_source));
+        add(refused, {{"rule", "all"}}, static_cast<double>(reading.connections->refused_all));
+        out.push_back(std::move(refused));
+    }
     out.push_back(single(gauge("penstock_state_save_failing", "1 while the newest configuration is not in the state file"),
                          reading.save_failing ? 1 : 0));
     out.push_back(single(counter("penstock_state_save_failures_total", "failed attempts to write the state file"),

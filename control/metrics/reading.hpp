@@ -64,6 +64,12 @@ struct TlsReading {
     bool broken = false;                                        // the files are not whole now, and former ones are in use
 };
 
+// TCP connections of gRPC clients (rpc::TcpAcceptor).
+struct ConnectionReading {
+    uint64_t open = 0, max = 0;
+    uint64_t refused_per_source = 0, refused_all = 0;
+};
+
 struct Reading {
     std::string version;
     bool control_connected = false;
@@ -83,7 +89,8 @@ struct Reading {
     std::vector<LoopReading> loops;
     bool save_failing = false;  // the newest state is not in the state file
     uint64_t save_failures = 0;
-    std::optional<TlsReading> tls;  // empty: no TCP address
+    std::optional<TlsReading> tls;                 // empty: no TCP address
+    std::optional<ConnectionReading> connections;  // likewise
 };
 
 }  // namespace penstock::metrics

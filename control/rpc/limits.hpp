@@ -15,4 +15,12 @@ inline constexpr int kReadersMax = kThreadsMax / 2;
 inline constexpr int kHandshakeMs = 10'000;
 inline constexpr int kIdleMs = 300'000;
 
+// TCP connections that are open at once, idle ones included, and those of one source (an IPv4 address or an IPv6 /64). Clients are one
+// state stream for each control plane, and administrators. A connection takes two descriptors (tcp_acceptor.hpp), and no thread.
+inline constexpr unsigned kConnectionsMax = 256;
+inline constexpr unsigned kConnectionsPerSourceMax = 32;
+// Of all, those that only loopback may have. Unix sockets, which have mode 0660, are not limited.
+inline constexpr unsigned kLoopbackReserve = 16;
+static_assert(kLoopbackReserve < kConnectionsMax && kConnectionsPerSourceMax <= kConnectionsMax - kLoopbackReserve);
+
 }  // namespace penstock::rpc

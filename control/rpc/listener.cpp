@@ -5,8 +5,6 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
-#include <netdb.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,38 +55,14 @@ void log_grpc_line(bool is_error, std::string_view text) {
     log::get("rpc").log(is_error ? spdlog::level::debug : spdlog::level::trace, "grpc: {}", text);
 }
 
-// gRPC does not report why it cannot bind an address, so the reason is found by trying the same.
-std::string why_not(const std::string& address) {
-    if (address.starts_with("unix:")) {
-        std::error_code error;
-        const std::filesystem::path path = address.substr(5);
-        const auto status = std::filesystem::symlink_status(path, error);
-        if (std::filesystem::exists(status) && !std::filesystem::is_socket(status)) {
-            return "there is a " + std::string(std::filesystem::is_directory(status) ? "folder" : "file") +
-                   " of that name, which is no socket";
-        }
-        return ::access(path.parent_path().c_str(), W_OK | X_OK) == 0 ? "the socket cannot be made" : reason();
+// gRPC does not report why it cannot bind a socket.
+std::string why_not(const std::filesystem::path& path) {
+    std::error_code error;
+    const auto status = std::filesystem::symlink_status(path, error);
+    if (std::filesystem::exists(status) && !std::filesystem::is_socket(status)) {
+        return "there is a " + std::string(std::filesystem::is_directory(status) ? "folder" : "file") + " of that name, which is no socket";
     }
-    const size_t colon = address.rfind(':');
-    std::string host = address.substr(0, colon);
-    if (host.size() > 2 && host.front() == '[') {
-        host = host.substr(1, host.size() - 2);
-    }
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_PASSIVE;
-    addrinfo* list = nullptr;
-    if (const int error = ::getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &list); error != 0) {
-        return ::gai_strerror(error);
-    }
-    const int fd = ::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const bool bound = fd >= 0 && ::bind(fd, list->ai_addr, list->ai_addrlen) == 0 && ::listen(fd, 1) == 0;
-    std::string why = bound ? "gRPC refused it" : reason();
-    ::freeaddrinfo(list);
-    if (fd >= 0) {
-        ::close(fd);
-    }
-    return why;
+    return ::access(path.parent_path().c_str(), W_OK | X_OK) == 0 ? "the socket cannot be made" : reason();
 }
 
 // Sockets are made with this mask, so that there is no moment at which everybody could connect.
@@ -105,9 +79,16 @@ class SocketMask {
 
 }  // namespace
 
-Result<std::unique_ptr<grpc::Server>> listen(const ServerOptions& options, const std::string& program,
-                                             std::span<grpc::Service* const> services,
-                                             const std::shared_ptr<grpc::ServerCredentials>& tls) {
+Result<Listening> listen(const ServerOptions& options, const std::string& program, std::span<grpc::Service* const> services,
+                         const std::shared_ptr<grpc::ServerCredentials>& tls) {
+    Listening listening;
+    if (!options.tcp_addresses.empty()) {
+        auto tcp = TcpAcceptor::listen(options.tcp_addresses, options.connection_limits);
+        if (!tcp) {
+            return std::unexpected(std::move(tcp.error()));
+        }
+        listening.tcp = std::move(*tcp);
+    }
     process::take_grpc_lines(log_grpc_line);
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -125,16 +106,17 @@ Result<std::unique_ptr<grpc::Server>> listen(const ServerOptions& options, const
     }
 
     std::vector<std::pair<std::string, int>> bound;
-    bound.reserve(options.unix_paths.size() + options.tcp_addresses.size());  // gRPC keeps pointers to the ints
+    bound.reserve(options.unix_paths.size());  // gRPC keeps pointers to the ints
     for (const std::string& path : options.unix_paths) {
         std::error_code error;
         std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-        bound.emplace_back("unix:" + path, 0);
-        builder.AddListeningPort(bound.back().first, grpc::InsecureServerCredentials(), &bound.back().second);
+        bound.emplace_back(path, 0);
+        builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials(), &bound.back().second);
     }
-    for (const std::string& address : options.tcp_addresses) {
-        bound.emplace_back(address, 0);
-        builder.AddListeningPort(address, tls, &bound.back().second);
+    using AcceptedFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> accepted;
+    if (listening.tcp) {
+        accepted = builder.experimental().AddExternalConnectionAcceptor(AcceptedFd::FROM_FD, tls);
     }
     std::optional<gid_t> group;
     if (!options.socket_group.empty()) {
@@ -144,20 +126,16 @@ Result<std::unique_ptr<grpc::Server>> listen(const ServerOptions& options, const
         }
         group = *id;
     }
-    std::unique_ptr<grpc::Server> server;
     {
         const SocketMask mask;
-        server = builder.BuildAndStart();
+        listening.server = builder.BuildAndStart();
     }
-    for (const auto& [address, port] : bound) {
-        if (server == nullptr || port == 0) {
-            // gRPC stops at the first address that it cannot bind.
-            if (port == 0) {
-                return fail(Errc::Unavailable, "gRPC cannot listen on " + address + ": " + why_not(address));
-            }
+    for (const auto& [path, port] : bound) {
+        if (port == 0) {  // gRPC stops at the first socket that it cannot bind
+            return fail(Errc::Unavailable, "gRPC cannot listen on unix:" + path + ": " + why_not(path));
         }
     }
-    if (server == nullptr) {
+    if (listening.server == nullptr) {
         return fail(Errc::Unavailable, "the gRPC server did not start");
     }
     for (const std::string& path : options.unix_paths) {
@@ -165,14 +143,26 @@ Result<std::unique_ptr<grpc::Server>> listen(const ServerOptions& options, const
             return fail(Errc::PermissionDenied, path + ": mode or group cannot be set: " + reason());
         }
     }
-    return server;
+    if (listening.tcp) {
+        listening.tcp->start([accepted](int listener, int connection) {
+            grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+            parameters.listener_fd = listener;
+            parameters.fd = connection;
+            accepted->HandleNewConnection(&parameters);
+        });
+    }
+    return listening;
 }
 
-void stop(std::unique_ptr<grpc::Server>& server) {
-    if (server != nullptr) {
-        server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
-        server.reset();
+void stop(Listening& listening) {
+    if (listening.tcp != nullptr) {
+        listening.tcp->stop();  // first: a server that has shut down would leave a new connection's descriptor open
     }
+    if (listening.server != nullptr) {
+        listening.server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+        listening.server.reset();
+    }
+    listening.tcp.reset();
 }
 
 }  // namespace penstock::rpc

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "control/rpc/tcp_acceptor.hpp"
 #include "dataplane/base/result.hpp"
 
 namespace grpc {
@@ -23,14 +24,20 @@ struct ServerOptions {
     std::string tls_cert, tls_key, tls_client_ca;  // PEM files; needed with tcp_addresses
     std::vector<std::string> tls_admin_names;      // for the services' Authorizer
     std::string socket_group;                      // "": the process's own
+    ConnectionLimits connection_limits;            // of all TCP addresses together
+};
+
+// A gRPC server and what accepts its TCP connections.
+struct Listening {
+    std::unique_ptr<grpc::Server> server;
+    std::unique_ptr<TcpAcceptor> tcp;  // null: no TCP address
 };
 
 // `services` outlive the server. `tls` is what TCP addresses are served with; null where there are none. Errors name the address.
-[[nodiscard]] Result<std::unique_ptr<grpc::Server>> listen(const ServerOptions& options, const std::string& program,
-                                                           std::span<grpc::Service* const> services,
-                                                           const std::shared_ptr<grpc::ServerCredentials>& tls = nullptr);
+[[nodiscard]] Result<Listening> listen(const ServerOptions& options, const std::string& program, std::span<grpc::Service* const> services,
+                                       const std::shared_ptr<grpc::ServerCredentials>& tls = nullptr);
 
-// Ends all calls, waits for them at most half a second before they are cut, removes the sockets; null afterwards.
-void stop(std::unique_ptr<grpc::Server>& server);
+// Ends all calls, waits for them at most half a second before they are cut, removes the sockets; both are null afterwards.
+void stop(Listening& listening);
 
 }  // namespace penstock::rpc

@@ -24,7 +24,7 @@ struct Server::Impl {
     StatusService status;
     DebugService debug;
     std::unique_ptr<ServerTls> tls;  // null: no TCP
-    std::unique_ptr<grpc::Server> server;
+    Listening listening;
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -46,7 +46,7 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, cons
     if (!server) {
         return std::unexpected(std::move(server.error()));
     }
-    impl->server = std::move(*server);
+    impl->listening = std::move(*server);
     return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 
@@ -59,7 +59,7 @@ void Server::announce_observed() {
 }
 
 void Server::set_serving(bool is_serving) {
-    if (grpc::HealthCheckServiceInterface* health = impl_->server->GetHealthCheckService()) {
+    if (grpc::HealthCheckServiceInterface* health = impl_->listening.server->GetHealthCheckService()) {
         health->SetServingStatus(is_serving);
     }
 }
@@ -68,8 +68,12 @@ tls::Watch* Server::tls() const {
     return impl_->tls ? &impl_->tls->watch() : nullptr;
 }
 
+const TcpAcceptor* Server::tcp() const {
+    return impl_->listening.tcp.get();
+}
+
 void Server::stop() {
-    rpc::stop(impl_->server);
+    rpc::stop(impl_->listening);
 }
 
 }  // namespace penstock::rpc

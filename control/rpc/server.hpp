@@ -35,8 +35,9 @@ class Server {
     void set_serving(bool is_serving);
     // Ends all calls, waits for them at most half a second before they are cut, removes the sockets. Idempotent.
     void stop();
-    // Of the TCP addresses; null where there are none.
+    // Of the TCP addresses; null where there are none, and tcp() after stop().
     [[nodiscard]] tls::Watch* tls() const;
+    [[nodiscard]] const TcpAcceptor* tcp() const;
 
  private:
     struct Impl;

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <utility>
 
+#include "control/log/line_budget.hpp"
 #include "control/log/log.hpp"
 
 namespace penstock::rpc {
@@ -72,31 +73,6 @@ class PairFile {
     time_t generation_ = 0;
 };
 
-// Of lines that anybody who reaches the port can cause: ten, then one a second.
-class LineBudget {
- public:
-    // The number of lines that were left out before this one; empty if this one is.
-    std::optional<uint64_t> admit() {
-        const std::lock_guard lock(mutex_);
-        const auto now = std::chrono::steady_clock::now();
-        tokens_ = std::min(kTokensMax, tokens_ + std::chrono::duration<double>(now - last_).count());
-        last_ = now;
-        if (tokens_ < 1) {
-            ++left_out_;
-            return std::nullopt;
-        }
-        tokens_ -= 1;
-        return std::exchange(left_out_, 0);
-    }
-
- private:
-    static constexpr double kTokensMax = 10;
-    std::mutex mutex_;
-    double tokens_ = kTokensMax;
-    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-    uint64_t left_out_ = 0;
-};
-
 class Verifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
     explicit Verifier(const tls::Watch& watch) : watch_(watch) {}
@@ -122,7 +98,7 @@ class Verifier final : public grpc::experimental::ExternalCertificateVerifier {
 
  private:
     const tls::Watch& watch_;
-    LineBudget budget_;
+    log::LineBudget budget_;
 };
 
 }  // namespace

@@ -130,11 +130,11 @@ v1::Sync to_proto(const SyncReading& reading) {
 // Members go in reverse: the server, its service, then the lock that kept others off.
 struct StatusServer::Impl {
     explicit Impl(ReadSync read) : service(std::move(read)) {}
-    ~Impl() { rpc::stop(server); }
+    ~Impl() { rpc::stop(listening); }
 
     drivers::PortLock lock;
     StatusService service;
-    std::unique_ptr<grpc::Server> server;
+    rpc::Listening listening;
 };
 
 StatusServer::StatusServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -155,7 +155,7 @@ Result<std::unique_ptr<StatusServer>> StatusServer::start(const std::string& pat
     if (!server) {
         return std::unexpected(std::move(server.error()));
     }
-    impl->server = std::move(*server);
+    impl->listening = std::move(*server);
     return std::unique_ptr<StatusServer>(new StatusServer(std::move(impl)));
 }
 

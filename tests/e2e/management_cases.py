@@ -1,7 +1,9 @@
 """The API's doors: sockets, certificates, metrics, options from a file."""
+import contextlib
 import json
 import os
 import re
+import socket
 import stat
 import time
 import urllib.request
@@ -30,7 +32,7 @@ class Certificates:
             self._openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
                           "-keyout", self.file(f"{name}.key"), "-out", self.file(f"{name}.csr"))
             with open(self.file("extensions"), "w") as extensions:
-                extensions.write(f"subjectAltName=DNS:{name},IP:127.0.0.1\n")
+                extensions.write(f"subjectAltName=DNS:{name},IP:127.0.0.1,IP:{net.CLUSTER}\n")
             self._openssl("x509", "-req", "-days", "1", "-in", self.file(f"{name}.csr"), "-CA", self.file("ca.pem"), "-CAkey",
                           self.file("ca.key"), "-CAcreateserial", "-extfile", self.file("extensions"), "-out", self.file(f"{name}.pem"))
 
@@ -63,6 +65,39 @@ def a_tcp_address_needs_mutual_tls_and_names_decide_who_may_what(lab):
     equal(refused.returncode, 1, f"exit code of a reader that debugs ({refused.stderr.strip()})")
     check(ctl(*strangers.of_client("admin"), "get", "services").returncode != 0, "a certificate of another CA is accepted")
     check(ctl("get", "services").returncode != 0, "no certificate is accepted")
+
+
+@case()
+def idle_connections_of_one_source_are_capped_and_administrators_are_served(lab):
+    certificates = Certificates(lab.run.file("tls"))
+    lab.gateway.more_options = ["--listen", "0.0.0.0:9106", "--tls-cert", certificates.file("gateway.pem"), "--tls-key",
+                                certificates.file("gateway.key"), "--tls-client-ca", certificates.file("ca.pem"), "--tls-admin-names",
+                                "admin"]
+    lab.start(*web())
+    idle = []
+    with inside(lab.network.namespace("client")):
+        for _ in range(300):
+            with contextlib.suppress(ConnectionResetError):  # refused as soon as it is there
+                idle.append(socket.create_connection((net.UPLINK, 9106), timeout=5))
+    try:
+        def metric(name):
+            with inside(lab.network.namespace("gateway")):
+                with urllib.request.urlopen("http://127.0.0.1:9105/metrics", timeout=5) as response:
+                    return float(re.search(rf"^penstock_rpc_connections{re.escape(name)} (\S+)$", response.read().decode(),
+                                           re.MULTILINE).group(1))
+        until("the others are refused", lambda: metric('_refused_total{rule="source"}') == 300 - 32, patience_s=5)
+        equal(metric(""), 32.0, "open connections")
+        for place, address in (("gateway", "127.0.0.1:9106"), ("backend-1", f"{net.CLUSTER}:9106")):
+            done = lab.network.run(place, lab.gateway.program("penstockctl"), "--gateway", address, *certificates.of_client("admin"),
+                                   "get", "services")
+            equal(done.returncode, 0, f"exit code of penstockctl in {place} at {address} ({done.stderr.strip()})")
+        equal(lab.gateway.ctl("get", "services").returncode, 0, "exit code of penstockctl at the Unix socket")
+    finally:
+        for each in idle:
+            each.close()
+    until("their places are free", lambda: metric("") == 0, patience_s=10)
+    with open(lab.run.file("penstockd.log")) as log:
+        check("refused: there are 32 from one source already" in log.read(), "no line about refused connections")
 
 
 @case()

@@ -56,6 +56,7 @@ Reading reading() {
     r.loops = {{"worker 0", false}, {"worker 1", true}};
     r.save_failing = true;
     r.save_failures = 31;
+    r.connections = {.open = 61, .max = 62, .refused_per_source = 63, .refused_all = 64};
     r.tls = {.certificate_expires_s = 32, .authority_expires_s = 33, .broken = true};
     return r;
 }
@@ -118,13 +119,28 @@ TEST(Metrics, SnatPortsAndPacketBuffersHaveUseAndTotal) {
 
 TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
     const std::string all = text();
-    for (const char* line :
-         {"penstock_probes_sent_total 21", "penstock_probes_succeeded_total 22", "penstock_probes_failed_total 23",
-          "penstock_endpoints_turned_up_total 24", "penstock_endpoints_turned_down_total 25", "penstock_probe_targets 26",
-          "penstock_probe_targets_down 27", "penstock_services_failing_open 28", "penstock_drained 1", "penstock_vips_withheld 1",
-          "penstock_ready 0", R"(penstock_loop_stalled{loop="worker 0"} 0)", R"(penstock_loop_stalled{loop="worker 1"} 1)",
-          "penstock_state_save_failing 1", "penstock_state_save_failures_total 31", "penstock_tls_certificate_expiry_timestamp_seconds 32",
-          "penstock_tls_authority_expiry_timestamp_seconds 33", "penstock_tls_files_broken 1"}) {
+    for (const char* line : {"penstock_probes_sent_total 21",
+                             "penstock_probes_succeeded_total 22",
+                             "penstock_probes_failed_total 23",
+                             "penstock_endpoints_turned_up_total 24",
+                             "penstock_endpoints_turned_down_total 25",
+                             "penstock_probe_targets 26",
+                             "penstock_probe_targets_down 27",
+                             "penstock_services_failing_open 28",
+                             "penstock_drained 1",
+                              "penstock_vips_withheld 1",
+                             "penstock_ready 0",
+                             R"(penstock_loop_stalled{loop="worker 0"} 0)",
+                             R"(penstock_loop_stalled{loop="worker 1"} 1)",
+                             "penstock_state_save_failing 1",
+                             "penstock_state_save_failures_total 31",
+                             "penstock_tls_certificate_expiry_timestamp_seconds 32",
+                             "penstock_tls_authority_expiry_timestamp_seconds 33",
+                             "penstock_tls_files_broken 1",
+                             "penstock_rpc_connections 61",
+                             "penstock_rpc_connections_max 62",
+                             R"(penstock_rpc_connections_refused_total{rule="source"} 63)",
+                             R"(penstock_rpc_connections_refused_total{rule="all"} 64)"}) {
         expect_line(all, line);
     }
 }

@@ -1,15 +1,19 @@
 // The gRPC server over real sockets, with a gateway that is a fake: protocol of the state stream, rights by transport, errors by code.
 #include "control/rpc/server.hpp"
 
+#include <arpa/inet.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
@@ -20,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "control/base/descriptor.hpp"
 #include "control/rpc/auth.hpp"
 #include "control/rpc/config_service.hpp"
 #include "control/rpc/convert.hpp"
@@ -32,6 +37,7 @@
 #include "penstock/v1/status.grpc.pb.h"
 #include "tests/support/free_port.hpp"
 #include "tests/support/log_capture.hpp"
+#include "tests/support/patience.hpp"
 #include "tests/support/sanitizers.hpp"
 
 namespace penstock::rpc {
@@ -1017,6 +1023,91 @@ TEST_F(RpcTls, ASecondServerOnTheSameAddressIsRefusedByName) {
     const auto refused = Server::start(again, {gateway_, gateway_, gateway_});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().what, "gRPC cannot listen on " + options_.tcp_addresses[0] + ": Address already in use");
+}
+
+// A client that connects from `source` and does nothing more.
+class SilentClient {
+ public:
+    SilentClient(const char* source, const std::string& address) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_in from{};
+        from.sin_family = AF_INET;
+        ::inet_pton(AF_INET, source, &from.sin_addr);
+        sockaddr_in to = from;
+        to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&from), sizeof(from)), 0);
+        // A connection that is refused at once may end before connect() returns.
+        EXPECT_TRUE(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0 || errno == ECONNRESET);
+    }
+    void send(std::string_view text) const {
+        EXPECT_EQ(::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+    }
+    // The server has closed the connection, within `patience`.
+    [[nodiscard]] bool is_closed(std::chrono::milliseconds patience = {}) const {
+        pollfd ends{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+        char byte = 0;
+        while (::poll(&ends, 1, static_cast<int>(patience.count())) > 0) {
+            if (::recv(fd_.get(), &byte, 1, MSG_DONTWAIT) <= 0) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+ private:
+    Descriptor fd_;
+};
+
+TEST_F(RpcTls, IdleClientsOfOneSource_AreCappedAndOthersAreServed) {
+    const test::LogCapture log("rpc");
+    std::deque<SilentClient> idle;
+    for (int i = 0; i < 300; ++i) {
+        idle.emplace_back("127.0.0.3", options_.tcp_addresses[0]);
+    }
+    const auto open = [&idle] { return std::ranges::count_if(idle, [](const SilentClient& client) { return !client.is_closed(); }); };
+    EXPECT_TRUE(test::comes_true([&] { return server_->tcp()->counts().refused_per_source == 300 - kConnectionsPerSourceMax; }));
+    EXPECT_EQ(open(), kConnectionsPerSourceMax);
+    EXPECT_EQ(server_->tcp()->counts().open, kConnectionsPerSourceMax);
+    EXPECT_TRUE(read_status(as("admin")).ok()) << "of another source";
+    EXPECT_TRUE(read_status(channel_).ok()) << "by the Unix socket";
+    EXPECT_EQ(open(), kConnectionsPerSourceMax);
+    const size_t lines = log.count("connection of 127.0.0.3 refused: there are 32 from one source already");
+    EXPECT_GE(lines, 1u);
+    EXPECT_LE(lines, 20u) << "anybody can cause these lines";
+    idle.clear();
+    EXPECT_TRUE(test::comes_true([&] { return server_->tcp()->counts().open == 0; })) << server_->tcp()->counts().open;
+    const SilentClient again("127.0.0.3", options_.tcp_addresses[0]);
+    EXPECT_TRUE(test::comes_true([&] { return server_->tcp()->counts().open == 1; }));
+    EXPECT_FALSE(again.is_closed());
+}
+
+// The acceptor holds a duplicate of the descriptor; the client must see the end all the same, and its place must come free.
+TEST_F(RpcTls, AConnectionThatGrpcCloses_EndsAndIsNoLongerCounted) {
+    const SilentClient client("127.0.0.3", options_.tcp_addresses[0]);
+    EXPECT_TRUE(test::comes_true([&] { return server_->tcp()->counts().open == 1; }));
+    client.send("GET / HTTP/1.1\r\n\r\n");  // no TLS
+    EXPECT_TRUE(client.is_closed(std::chrono::seconds(10)));
+    EXPECT_TRUE(test::comes_true([&] { return server_->tcp()->counts().open == 0; }));
+}
+
+TEST_F(RpcTls, AStoppedServer_EndsItsConnections) {
+    const auto channel = as("admin");
+    EXPECT_TRUE(read_status(channel).ok());
+    const SilentClient client("127.0.0.3", options_.tcp_addresses[0]);
+    EXPECT_TRUE(test::comes_true([&] { return server_->tcp()->counts().open == 2; }));
+    server_->stop();
+    EXPECT_TRUE(client.is_closed(std::chrono::seconds(10)));
+    EXPECT_EQ(read_status(channel).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(RpcTls, AServerWithoutUnixSocket_IsServedByTcp) {
+    ServerOptions tcp_only = options_;
+    tcp_only.unix_paths.clear();
+    tcp_only.tcp_addresses = {"127.0.0.1:0"};
+    auto other = Server::start(tcp_only, {gateway_, gateway_, gateway_});
+    ASSERT_TRUE(other) << other.error().what;
+    options_.tcp_addresses = {"127.0.0.1:" + std::to_string((*other)->tcp()->port())};
+    EXPECT_TRUE(read_status(as("admin")).ok());
 }
 
 TEST(Authorizer, RightsFollowTransportAndName) {

@@ -1,0 +1,178 @@
+// Addresses, ends and descriptors of the acceptor, with a server behind it that is a list of descriptors.
+#include "control/rpc/tcp_acceptor.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <mutex>
+#include <optional>
+
+#include "tests/support/patience.hpp"
+
+namespace penstock::rpc {
+namespace {
+
+class TcpAcceptorTest : public testing::Test {
+ protected:
+    void listen(const std::vector<std::string>& addresses, ConnectionLimits limits = {}) {
+        auto acceptor = TcpAcceptor::listen(addresses, limits);
+        ASSERT_TRUE(acceptor) << acceptor.error().what;
+        acceptor_ = std::move(*acceptor);
+        acceptor_->start([this](int, int connection) {
+            const std::lock_guard lock(mutex_);
+            taken_.emplace_back(connection);
+        });
+    }
+    // To `address`; not open where nothing answers there.
+    Descriptor connect(const char* address) const {
+        sockaddr_storage to{};
+        socklen_t length = sizeof(sockaddr_in6);
+        auto& v6 = reinterpret_cast<sockaddr_in6&>(to);
+        auto& v4 = reinterpret_cast<sockaddr_in&>(to);
+        if (::inet_pton(AF_INET6, address, &v6.sin6_addr) == 1) {
+            v6.sin6_family = AF_INET6;
+            v6.sin6_port = htons(acceptor_->port());
+        } else {
+            ::inet_pton(AF_INET, address, &v4.sin_addr);
+            v4.sin_family = AF_INET;
+            v4.sin_port = htons(acceptor_->port());
+            length = sizeof(sockaddr_in);
+        }
+        Descriptor fd(::socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), length) == 0 ? std::move(fd) : Descriptor();
+    }
+    bool are_open(uint64_t count) const {
+        return test::comes_true([&] { return acceptor_->counts().open == count; });
+    }
+    // As gRPC ends a connection.
+    void close_taken() {
+        const std::lock_guard lock(mutex_);
+        for (const Descriptor& each : taken_) {
+            ::shutdown(each.get(), SHUT_RDWR);
+        }
+        taken_.clear();
+    }
+
+    std::mutex mutex_;
+    std::vector<Descriptor> taken_;  // guarded by mutex_
+    std::unique_ptr<TcpAcceptor> acceptor_;
+};
+
+bool has_ipv6() {
+    return Descriptor(::socket(AF_INET6, SOCK_STREAM, 0)).is_open();
+}
+
+TEST_F(TcpAcceptorTest, AnyAddress_MeansBothFamilies) {
+    for (const char* any : {"0.0.0.0:0", "[::]:0"}) {
+        listen({any});
+        const Descriptor v4 = connect("127.0.0.1");
+        EXPECT_TRUE(v4.is_open()) << any;
+        EXPECT_TRUE(are_open(1));
+        if (has_ipv6()) {
+            const Descriptor v6 = connect("::1");
+            EXPECT_TRUE(v6.is_open()) << any;
+            EXPECT_TRUE(are_open(2));
+        }
+        acceptor_.reset();
+    }
+}
+
+TEST_F(TcpAcceptorTest, Ipv4ClientOfASocketForBothFamilies_IsAnIpv4Source) {
+    listen({"[::]:0"}, {.all_max = 8, .per_source_max = 2, .loopback_reserve = 8});  // all for loopback
+    const Descriptor first = connect("127.0.0.1");
+    EXPECT_TRUE(are_open(1));
+    EXPECT_EQ(acceptor_->counts().refused_all, 0u) << "it is loopback";
+}
+
+TEST_F(TcpAcceptorTest, AName_IsListenedOnWithOnePort) {
+    listen({"localhost:0"});
+    const Descriptor v4 = connect("127.0.0.1");
+    const Descriptor v6 = connect("::1");
+    EXPECT_TRUE(v4.is_open() || v6.is_open());
+    EXPECT_TRUE(are_open((v4.is_open() ? 1 : 0) + (v6.is_open() ? 1 : 0)));
+}
+
+TEST_F(TcpAcceptorTest, AConnectionIsCounted_UntilTheServerHasClosedIt) {
+    listen({"127.0.0.1:0"});
+    Descriptor client = connect("127.0.0.1");
+    EXPECT_TRUE(are_open(1));
+    ::shutdown(client.get(), SHUT_WR);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_TRUE(are_open(1)) << "the client has closed its side, and the server has not";
+    close_taken();
+    EXPECT_TRUE(are_open(0));
+}
+
+TEST_F(TcpAcceptorTest, RefusedByRule_IsCountedAndClosed) {
+    listen({"127.0.0.1:0"}, {.all_max = 3, .per_source_max = 3, .loopback_reserve = 0});
+    std::vector<Descriptor> clients;
+    for (int i = 0; i < 5; ++i) {
+        clients.push_back(connect("127.0.0.1"));
+    }
+    EXPECT_TRUE(test::comes_true([&] { return acceptor_->counts().refused_per_source == 2; }));
+    char byte = 0;
+    EXPECT_LE(::recv(clients.back().get(), &byte, 1, 0), 0);
+    EXPECT_TRUE(are_open(3));
+    close_taken();
+    EXPECT_TRUE(are_open(0));
+    acceptor_.reset();
+    listen({"127.0.0.1:0"}, {.all_max = 3, .per_source_max = 9, .loopback_reserve = 0});
+    for (int i = 0; i < 5; ++i) {
+        clients.push_back(connect("127.0.0.1"));
+    }
+    EXPECT_TRUE(test::comes_true([&] { return acceptor_->counts().refused_all == 2; }));
+}
+
+// gRPC closes its descriptor some time after it has shut the connection down. The duplicate has left the poll set by then: another end of
+// the same connection would be reported under a number that the next connection has.
+TEST_F(TcpAcceptorTest, AnEndThatIsReportedLate_IsNotTheNextConnections) {
+    listen({"127.0.0.1:0"});
+    // Numbers for the next client and its connection, so that the next duplicate gets the first one's.
+    std::optional<std::array<Descriptor, 2>> numbers{{Descriptor(::dup(0)), Descriptor(::dup(0))}};
+    Descriptor first = connect("127.0.0.1");
+    ASSERT_TRUE(are_open(1));
+    {
+        const std::lock_guard lock(mutex_);
+        ::shutdown(taken_.front().get(), SHUT_RDWR);
+    }
+    ASSERT_TRUE(are_open(0));
+    numbers.reset();
+    const Descriptor second = connect("127.0.0.1");
+    ASSERT_TRUE(are_open(1));
+    first = Descriptor();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(acceptor_->counts().open, 1u);
+}
+
+TEST_F(TcpAcceptorTest, ManyConnectionsInTurn_LeaveNothing) {
+    listen({"127.0.0.1:0"}, {.all_max = 50, .per_source_max = 50, .loopback_reserve = 0});
+    for (int round = 0; round < 20; ++round) {
+        std::vector<Descriptor> clients;
+        for (int i = 0; i < 50; ++i) {
+            clients.push_back(connect("127.0.0.1"));
+        }
+        ASSERT_TRUE(are_open(50)) << round;
+        close_taken();
+        ASSERT_TRUE(are_open(0)) << round;
+    }
+    EXPECT_EQ(acceptor_->counts().refused_all + acceptor_->counts().refused_per_source, 0u);
+}
+
+TEST_F(TcpAcceptorTest, AnAddressThatIsTaken_IsRefusedByName) {
+    listen({"127.0.0.1:0"});
+    const std::string address = "127.0.0.1:" + std::to_string(acceptor_->port());
+    for (const std::string& again : {address, "0.0.0.0:" + std::to_string(acceptor_->port())}) {
+        const auto refused = TcpAcceptor::listen(std::vector<std::string>{again});
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().what, "gRPC cannot listen on " + again + ": Address already in use");
+    }
+    const auto unknown = TcpAcceptor::listen(std::vector<std::string>{"no-such-host.invalid:1"});
+    ASSERT_FALSE(unknown);
+    EXPECT_TRUE(unknown.error().what.starts_with("gRPC cannot listen on no-such-host.invalid:1: ")) << unknown.error().what;
+}
+
+}  // namespace
+}  // namespace penstock::rpc
