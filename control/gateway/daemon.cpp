@@ -465,8 +465,9 @@ std::vector<PortState> Daemon::port_states() const {
     return states;
 }
 
-// Rounds of a worker take microseconds, and it sleeps for a millisecond at most. The control loop may read a large routing table of Linux,
-// and the compiler work out a state of 250,000 endpoints.
+// Rounds of a worker take microseconds, and it sleeps for a millisecond at most. The Linux follower may read a large routing table
+// anew in one round, and the compiler work out a state of 250,000 endpoints. While the follower is stopped, traffic goes on by the last
+// routes and neighbours, and new next hops stay unresolved.
 // The workers are the first of the loops, in their order.
 LoopWatch::Options Daemon::watched_loops() {
     using namespace std::chrono_literals;
@@ -487,6 +488,10 @@ LoopWatch::Options Daemon::watched_loops() {
     options.sources.push_back({{.name = "compiler", .limit = 30s}, [this] {
                                    const auto progress = reconciler_->progress();
                                    return LoopReading{.rounds = progress.rounds, .is_resting = progress.is_waiting};
+                               }});
+    options.sources.push_back({{.name = "linux follower", .limit = 30s}, [this] {
+                                   const uint64_t rounds = linux_follower_->rounds();
+                                   return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
                                }});
     options.sources.push_back({{.name = "caretaker", .limit = 10s}, [this] {
                                    const uint64_t rounds = caretaker_->rounds();

@@ -1,6 +1,7 @@
 #include "control/gateway/linux_follower.hpp"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -59,8 +60,10 @@ void LinuxFollower::resolve(const worker::NeighbourRequest& request) {
 }
 
 void LinuxFollower::run(const std::stop_token& stop) {
+    ::pthread_setname_np(::pthread_self(), "linux-follower");
     auto next_housekeeping = Clock::now();
     while (!stop.stop_requested()) {
+        rounds_.fetch_add(1, std::memory_order_relaxed);
         const auto now = Clock::now();
         hear_linux(now);
         resolve_requested(now);

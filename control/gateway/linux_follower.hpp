@@ -2,7 +2,9 @@
 // routing table takes a while to read and to hand on, and the main thread moves the twins' frames meanwhile.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -28,6 +30,8 @@ class LinuxFollower {
     // A next hop that a worker waits for. Never waits; while the thread is far behind, requests are forgotten, and the worker repeats its
     // own. Any thread.
     void resolve(const worker::NeighbourRequest& request);
+    // Rounds of the thread's loop, at least one a second; 0 before the first. Any thread.
+    [[nodiscard]] uint64_t rounds() const noexcept { return rounds_.load(std::memory_order_relaxed); }
 
  private:
     using Clock = std::chrono::steady_clock;
@@ -44,6 +48,7 @@ class LinuxFollower {
     const int wake_;  // an eventfd
     std::mutex mutex_;
     std::vector<worker::NeighbourRequest> requested_;
+    std::atomic<uint64_t> rounds_{0};
     std::jthread thread_;
 };
 

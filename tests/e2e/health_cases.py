@@ -2,7 +2,7 @@
 import json
 
 import presence_cases as presence
-from fixture import LB_IP, case, check, equal, until
+from fixture import LB_IP, VIP, case, check, equal, until
 from lab import network as net
 from manifests import endpoints, service
 from stopped_thread import stopped, threads_of
@@ -152,3 +152,26 @@ def a_worker_that_stops_is_noticed_until_it_goes_on_HC006_LB018(lab):
     with open(lab.run.file("penstockd.log")) as log:
         text = log.read()
     check("worker 0 has made no round for " in text and "worker 0 goes round again, after " in text, f"log:\n{text}")
+
+
+@case()
+def a_linux_follower_that_stops_is_noticed_until_it_goes_on_HC006(lab):
+    lab.start(service("web", external_ips=[VIP]), endpoints("web"))
+    status_becomes(lab, 200, PROXY_PORT)
+    lab.answered_by(12)  # the next hops are resolved; the follower resolves no more while it is stopped
+
+    def metrics():
+        return lab.network.run("gateway", "curl", "-s", "http://127.0.0.1:9105/metrics").stdout
+    check('penstock_loop_stalled{loop="linux follower"} 0\n' in metrics(), "metrics of a follower that goes round")
+    followers = threads_of(lab.gateway.daemon.pid, "linux-follower")
+    equal(len(followers), 1, "threads that follow Linux")
+    with stopped(followers[0]):
+        until("the metrics say so", lambda: 'penstock_loop_stalled{loop="linux follower"} 1\n' in metrics(), patience_s=60, step_s=1)
+        status = lab.gateway.ctl("status")
+        equal(status.returncode, 1, "exit code of status")
+        check("not ready: linux follower has made no round since 2" in status.stdout, f"status:\n{status.stdout}")
+        equal(lab.get().status, 200, "traffic meanwhile")
+    status_becomes(lab, 200, PROXY_PORT)
+    with open(lab.run.file("penstockd.log")) as log:
+        text = log.read()
+    check("linux follower has made no round for " in text and "linux follower goes round again, after " in text, f"log:\n{text}")
