@@ -14,7 +14,7 @@
 namespace penstock::gateway {
 namespace {
 
-constexpr auto kHousekeeping = std::chrono::seconds(1);
+constexpr auto kFollowerHousekeeping = std::chrono::seconds(1);
 // While the mirror keeps a change for its next round.
 constexpr auto kNextRound = std::chrono::milliseconds(2);
 // A next hop counts as used if a worker sent to it this recently. Linux leaves an entry reachable for 15 to 45 s and stale ones usable for
@@ -68,7 +68,7 @@ void LinuxFollower::run(const std::stop_token& stop) {
         hear_linux(now);
         resolve_requested(now);
         if (now >= next_housekeeping) {
-            next_housekeeping = now + kHousekeeping;
+            next_housekeeping = now + kFollowerHousekeeping;
             look_after_neighbours(now);
         }
         wait(mirror_.has_changes_waiting() ? now + kNextRound : next_housekeeping);

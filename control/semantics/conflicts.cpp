@@ -13,9 +13,9 @@ namespace {
 constexpr IpAddr kAnyV4 = IpAddr::v4(0, 0, 0, 0);
 
 // Reads the pieces of a fixed-width text from its front. Once something does not fit, everything after fails too.
-class Reader {
+class TextReader {
  public:
-    explicit Reader(std::string_view text) : rest_(text) {}
+    explicit TextReader(std::string_view text) : rest_(text) {}
 
     std::optional<int> number(size_t digits) {
         int value = 0;
@@ -82,7 +82,7 @@ FrontendTuple node_port_tuple(IpFamily family, L4Port port, Protocol protocol) n
 // RFC 3339, 5.6: 2006-01-02T15:04:05[.fraction](Z|+hh:mm|-hh:mm), 't' and 'z' in either case.
 CreationTime CreationTime::parse(std::string_view text) noexcept {
     const CreationTime unreadable;
-    Reader in(text);
+    TextReader in(text);
     const auto year = in.number(4);
     const bool dash1 = in.one_of("-");
     const auto month = in.number(2);

@@ -35,7 +35,7 @@ static_assert(kSlotMin * kSlotsMax <= kRingBytesMax);
 // RTE_PMD_AF_PACKET_MAX_RINGS.
 constexpr unsigned kQueuePairsMax = 16;
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kAfPacketQuirks[] = {
     {"the kernel joins IPv4 fragments before the driver sees them, and what they make together is cut to a slot of the ring: longer "
      "datagrams "
      "are dropped as frame_shorter_than_ip, unless framesz has room for them",
@@ -60,7 +60,7 @@ constinit const PmdProfile kAfPacketProfile = {
     .uses_interface = true,
     .needs_interface = true,
     .mtu_by_interface = true,
-    .quirks = kQuirks,
+    .quirks = kAfPacketQuirks,
 };
 
 Result<CompletionResult> complete_af_packet(DeviceString& device, const CompletionFacts& facts) {

@@ -15,7 +15,7 @@ constexpr uint32_t kXdpRing = 2048;
 // An XDP buffer may not cross a page.
 constexpr uint32_t kXdpObjectMax = 4096;
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kAfXdpQuirks[] = {
     {"the interface's own RSS chooses the queue; many hash no UDP ports before `ethtool -N DEV rx-flow-hash udp4 sdfn` says so",
      "ethtool(8)"},
     {"zero copy where the interface's kernel driver can, copies otherwise", "doc/guides/nics/af_xdp.rst, force_copy"},
@@ -35,7 +35,7 @@ constinit const PmdProfile kAfXdpProfile = {
     .mtu_by_interface = true,
     .mbufs_per_queue = 2 * kXdpRing,
     .mbuf_object_max = kXdpObjectMax,
-    .quirks = kQuirks,
+    .quirks = kAfXdpQuirks,
 };
 
 Result<CompletionResult> complete_af_xdp(DeviceString& device, const CompletionFacts& facts) {

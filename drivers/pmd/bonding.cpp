@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kBondingQuirks[] = {
     {"LACP (mode=4, 802.3ad) wants to send and receive at least every 100 ms, also when there is nothing to send, which workers do not do: "
      "refused",
      "doc/guides/prog_guide/link_bonding_poll_mode_drv_lib.rst, Link Aggregation 802.3AD"},
@@ -23,7 +23,7 @@ constinit const PmdProfile kBondingProfile = {
     .family = "bonds of other ports",
     .binding = Binding::Software,
     .rss = {.kinds = kAllRssKinds, .key = RssAccess::Settable, .key_bytes = 40, .table = RssAccess::Settable},
-    .quirks = kQuirks,
+    .quirks = kBondingQuirks,
 };
 
 }  // namespace penstock::drivers

@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kEmQuirks[] = {
     {"two receive queues are offered and RSS is not: all frames come to the first",
      "drivers/net/e1000/em_ethdev.c, eth_em_infos_get(); em_rxtx.c, eth_em_rx_init()"},
     {"the interrupt of a link that goes down did not come from an e1000e, so it is not asked for", "suite vm, QEMU 7.2"},
@@ -16,7 +16,7 @@ constinit const PmdProfile kEmProfile = {
     .driver = "net_e1000_em",
     .family = "Intel 8254x, 82574; e1000 and e1000e of virtual machines",
     .silent_link = true,
-    .quirks = kQuirks,
+    .quirks = kEmQuirks,
 };
 
 }  // namespace penstock::drivers

@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kEnaQuirks[] = {
     {"tells key and kinds only with the RSS hash offload on", "drivers/net/ena/ena_rss.c, ena_rss_hash_conf_get()"},
     {"the device's own key cannot be read; only one that was set can", "drivers/net/ena/ena_rss.c, ena_get_rss_hash_key()"},
     {"the device holds the key in reverse byte order; the driver turns it round", "drivers/net/ena/ena_rss.c, ena_reorder_rss_hash_key()"},
@@ -20,7 +20,7 @@ constinit const PmdProfile kEnaProfile = {
     .family = "Amazon ENA",
     .rss = {.kinds = kAllRssKinds, .key = RssAccess::Settable, .key_bytes = 40, .table = RssAccess::Settable},
     .rss_told_with_hash = true,
-    .quirks = kQuirks,
+    .quirks = kEnaQuirks,
 };
 
 }  // namespace penstock::drivers

@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kI40eQuirks[] = {
     {"sends by its simple path only while no transmit offload is asked for", "drivers/net/i40e/i40e_rxtx.c, i40e_set_tx_function_flag()"},
     {"the hash function is one setting of the whole card; the driver sets it to Toeplitz when a port starts, but not with "
      "support-multi-driver=1",
@@ -27,7 +27,7 @@ constinit const PmdProfile kI40eProfile = {
              .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kMark | FlowExpectation::kRss |
                         FlowExpectation::kPassthru},
     .loops_back = true,
-    .quirks = kQuirks,
+    .quirks = kI40eQuirks,
 };
 
 }  // namespace penstock::drivers

@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kIavfQuirks[] = {
     {"key, table and kinds are what the host's driver lets a function have", "drivers/net/iavf/iavf_ethdev.c, iavf_dev_info_get()"},
     {"where the host lets no function choose its kinds, the driver warns in its log and tells what was asked",
      "drivers/net/iavf/iavf_ethdev.c, iavf_config_rss_hf()"},
@@ -19,7 +19,7 @@ constinit const PmdProfile kIavfProfile = {
     .flow = {.items = FlowExpectation::kAllItems,
              .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kMark | FlowExpectation::kCount |
                         FlowExpectation::kRss | FlowExpectation::kPassthru},
-    .quirks = kQuirks,
+    .quirks = kIavfQuirks,
 };
 
 }  // namespace penstock::drivers

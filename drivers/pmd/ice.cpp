@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kIceQuirks[] = {
     {"without its DDP package (/lib/firmware/intel/ice/ddp) it starts only with safe-mode-support=1, and then has no RSS",
      "doc/guides/nics/ice.rst, Safe Mode Support"},
     {"a rule of its flow director matches an L4 port whole or not at all, so no rule stands for a worker's SNAT ports",
@@ -22,7 +22,7 @@ constinit const PmdProfile kIceProfile = {
     .flow = {.items = FlowExpectation::kAllItems,
              .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kMark | FlowExpectation::kCount |
                         FlowExpectation::kRss | FlowExpectation::kPassthru},
-    .quirks = kQuirks,
+    .quirks = kIceQuirks,
 };
 
 }  // namespace penstock::drivers

@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kIgbQuirks[] = {
     {"82575 keeps a queue two bits higher in its table than the driver's table functions do",
      "drivers/net/e1000/igb_rxtx.c, igb_rss_configure()"},
     {"QEMU before 8.0 does not emulate one", "QEMU 8.0, hw/net/igb.c"},
@@ -19,7 +19,7 @@ constinit const PmdProfile kIgbProfile = {
     .flow = {.items =
                  FlowExpectation::kEth | FlowExpectation::kIpv4 | FlowExpectation::kIpv6 | FlowExpectation::kTcp | FlowExpectation::kUdp,
              .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kRss},
-    .quirks = kQuirks,
+    .quirks = kIgbQuirks,
 };
 
 }  // namespace penstock::drivers

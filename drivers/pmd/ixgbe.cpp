@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kIxgbeQuirks[] = {
     {"sends by its simple path only while no transmit offload is asked for", "drivers/net/ixgbe/ixgbe_rxtx.c, ixgbe_set_tx_function()"},
     {"the table can be set only once the port is started", "drivers/net/ixgbe/ixgbe_ethdev.c, ixgbe_dev_rss_reta_update()"},
     {"all rules of its flow director share one mask, and its n-tuple filters match ports whole",
@@ -25,7 +25,7 @@ constinit const PmdProfile kIxgbeProfile = {
     .flow = {.items = FlowExpectation::kAllItems,
              .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kMark | FlowExpectation::kRss},
     .loops_back = true,
-    .quirks = kQuirks,
+    .quirks = kIxgbeQuirks,
 };
 
 // Listed, because what begins with a name has its profile: a function does not loop back.

@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kMlx5Quirks[] = {
     {"with a number of queues that is a power of two its table has as many entries, else the largest that the device has",
      "drivers/net/mlx5/mlx5_ethdev.c, mlx5_dev_configure_rss_reta()"},
     {"setting the table of a started port stops and starts it", "drivers/net/mlx5/mlx5_rss.c, mlx5_dev_rss_reta_update()"},
@@ -26,7 +26,7 @@ constinit const PmdProfile kMlx5Profile = {
              .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kMark | FlowExpectation::kCount |
                         FlowExpectation::kRss,
              .masks_ports = true},
-    .quirks = kQuirks,
+    .quirks = kMlx5Quirks,
 };
 
 }  // namespace penstock::drivers

@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kNullQuirks[] = {
     {"key and table can be set and read, without effect", "drivers/net/null/rte_eth_null.c, eth_rss_reta_update()"},
 };
 
@@ -17,7 +17,7 @@ constinit const PmdProfile kNullProfile = {
     .spread = RxSpread::None,
     .spread_reason = "its RSS can be set and read, and does nothing",
     .rss = {.kinds = kAllRssKinds, .key = RssAccess::Settable, .key_bytes = 40, .table = RssAccess::Settable},
-    .quirks = kQuirks,
+    .quirks = kNullQuirks,
 };
 
 }  // namespace penstock::drivers

@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kTapQuirks[] = {
     {"computes transmit checksums in software, over the whole packet, where they are asked for",
      "drivers/net/tap/rte_eth_tap.c, tap_tx_l4_cksum()"},
     {"rules are the kernel's tc flower, which must be there", "drivers/net/tap/tap_flow.c"},
@@ -22,7 +22,7 @@ constinit const PmdProfile kTapProfile = {
     .spread_reason = "the kernel sends a flow to the TAP queue that it last came from",
     .flow = {.items = FlowExpectation::kAllItems,
              .actions = FlowExpectation::kQueue | FlowExpectation::kDrop | FlowExpectation::kRss | FlowExpectation::kPassthru},
-    .quirks = kQuirks,
+    .quirks = kTapQuirks,
 };
 
 }  // namespace penstock::drivers

@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kVirtioQuirks[] = {
     {"whoever asks for L4 checksums on receipt gets packets of the same host without one (VIRTIO_NET_F_GUEST_CSUM); Penstock does not ask, "
      "so "
      "they come whole",
@@ -27,7 +27,7 @@ constinit const PmdProfile kVirtioProfile = {
     .family = "virtio-net (PCI)",
     .rss = {.kinds = kAllRssKinds, .key = RssAccess::Settable, .key_bytes = 40, .table = RssAccess::Settable},
     .filters_vlans = true,
-    .quirks = kQuirks,
+    .quirks = kVirtioQuirks,
 };
 
 }  // namespace penstock::drivers

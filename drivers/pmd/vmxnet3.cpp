@@ -4,7 +4,7 @@
 namespace penstock::drivers {
 namespace {
 
-constexpr Quirk kQuirks[] = {
+constexpr Quirk kVmxnet3Quirks[] = {
     {"IPv4 header checksums are not verified on receipt; workers do", "drivers/net/vmxnet3/vmxnet3_ethdev.c, VMXNET3_RX_OFFLOAD_CAP"},
     {"the key is taken with the configuration, and cannot be read", "drivers/net/vmxnet3/vmxnet3_ethdev.c, vmxnet3_eth_dev_ops"},
     {"UDP is hashed from version 4 of the device on", "drivers/net/vmxnet3/vmxnet3_ethdev.c, vmxnet3_dev_info_get()"},
@@ -21,7 +21,7 @@ constinit const PmdProfile kVmxnet3Profile = {
     .family = "VMware vmxnet3",
     .rss = {.kinds = kAllRssKinds, .key = RssAccess::Hidden, .key_bytes = 40, .table = RssAccess::Settable},
     .silent_link = true,
-    .quirks = kQuirks,
+    .quirks = kVmxnet3Quirks,
 };
 
 }  // namespace penstock::drivers

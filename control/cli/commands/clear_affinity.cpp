@@ -4,7 +4,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_clear_affinity(Gateway* gateway, const Request& request) {
     if (request.all != request.arguments.empty()) {
         return fail(Errc::InvalidArgument, "clear affinity takes a Service (NAME or NAMESPACE/NAME) or --all");
     }
@@ -37,7 +37,7 @@ Command clear_affinity() {
             .arguments_max = 1,
             .options = {"all", "namespace", "client", "output"},
             .summary = "forgets which endpoints clients are pinned to, of one service or of --all; their flows go on",
-            .run = run};
+            .run = run_clear_affinity};
 }
 
 }  // namespace penstock::cli

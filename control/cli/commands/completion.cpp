@@ -99,7 +99,7 @@ _penstockctl_services() {
 }
 )sh";
 
-Result<std::string> run(Gateway*, const Request& request) {
+Result<std::string> run_completion(Gateway*, const Request& request) {
     if (request.arguments[0] != "bash") {
         return fail(Errc::InvalidArgument, "completion: " + request.arguments[0] + ": must be bash");
     }
@@ -123,7 +123,7 @@ Command completion() {
             .arguments_max = 1,
             .summary = "a script that completes commands and options: source <(penstockctl completion bash)",
             .needs_gateway = false,
-            .run = run};
+            .run = run_completion};
 }
 
 }  // namespace penstock::cli

@@ -138,7 +138,7 @@ std::string port_description(const v1::ServiceStatus& service, const v1::ListBac
     return text + frontends_text(service) + backends_text(desired.key(), backends) + traffic_text(service) + notices_text(service);
 }
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_describe_service(Gateway* gateway, const Request& request) {
     const auto named = service_name_from(request);
     if (!named) {
         return std::unexpected(named.error());
@@ -185,7 +185,7 @@ Command describe_service() {
             .arguments_max = 1,
             .options = {"namespace", "output", "watch", "interval"},
             .summary = "everything about one Service: frontends, backends, traffic, and what is wrong with it",
-            .run = run};
+            .run = run_describe_service};
 }
 
 }  // namespace penstock::cli

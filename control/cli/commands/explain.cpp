@@ -19,7 +19,7 @@ std::string missing_of(const std::string& option, const v1::SocketAddress& socke
            (is_v6 ? "[ADDRESS]:PORT" : socket.address() + ":PORT");
 }
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_explain(Gateway* gateway, const Request& request) {
     if (request.protocol == v1::PROTOCOL_UNSPECIFIED) {
         return fail(Errc::InvalidArgument, "explain: --proto is missing: tcp, udp or sctp");
     }
@@ -77,7 +77,7 @@ Command explain() {
             .summary =
                 "what would happen to a whole TCP, UDP or SCTP packet and why, step by step, without side effects; not for ICMP "
                 "and fragments",
-            .run = run};
+            .run = run_explain};
 }
 
 }  // namespace penstock::cli

@@ -51,7 +51,7 @@ std::string details(const Row& row) {
            "\nInvalid:    " + std::string(row.instead) + "\nSupported:  " + annotations::support_text(row) + "\n";
 }
 
-Result<std::string> run(Gateway*, const Request& request) {
+Result<std::string> run_explain_annotations(Gateway*, const Request& request) {
     if (request.arguments.empty()) {
         std::vector<google::protobuf::Struct> all;
         for (const Row& row : annotations::rows()) {
@@ -83,7 +83,7 @@ Command explain_annotations() {
             .options = {"output"},
             .summary = "which annotations of a Service count, what they accept, and what they do",
             .needs_gateway = false,
-            .run = run};
+            .run = run_explain_annotations};
 }
 
 }  // namespace penstock::cli

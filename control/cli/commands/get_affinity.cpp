@@ -7,7 +7,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_get_affinity(Gateway* gateway, const Request& request) {
     v1::ListAffinityRequest filter;
     const auto name = service_filter_from(request);
     if (!name) {
@@ -42,7 +42,7 @@ Command get_affinity() {
             .arguments_max = 1,
             .options = {"namespace", "all-namespaces", "client", "limit", "output", "no-headers", "watch", "interval"},
             .summary = "which endpoint each client of a service with session affinity is pinned to",
-            .run = run};
+            .run = run_get_affinity};
 }
 
 }  // namespace penstock::cli

@@ -7,7 +7,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_get_backends(Gateway* gateway, const Request& request) {
     const auto name = service_filter_from(request);
     if (!name) {
         return std::unexpected(name.error());
@@ -60,7 +60,7 @@ Command get_backends() {
             .arguments_max = 1,
             .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval"},
             .summary = "endpoints of services with their health and counters; draining ones are kept for their flows",
-            .run = run};
+            .run = run_get_backends};
 }
 
 }  // namespace penstock::cli

@@ -6,7 +6,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_get_connections(Gateway* gateway, const Request& request) {
     v1::ListConnectionsRequest filter;
     *filter.mutable_client() = request.client;
     *filter.mutable_frontend() = request.frontend;
@@ -48,7 +48,7 @@ Command get_connections() {
             .aliases = {"connection"},
             .options = {"client", "frontend", "backend", "proto", "limit", "output", "no-headers", "watch", "interval"},
             .summary = "live connections that match all filters given",
-            .run = run};
+            .run = run_get_connections};
 }
 
 }  // namespace penstock::cli

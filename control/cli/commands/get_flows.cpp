@@ -5,7 +5,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_get_flows(Gateway* gateway, const Request& request) {
     const auto flows = gateway->flows();
     if (!flows) {
         return std::unexpected(flows.error());
@@ -53,7 +53,7 @@ Command get_flows() {
             .aliases = {"flow"},
             .options = {"output", "no-headers", "watch", "interval"},
             .summary = "rules in the NICs: asked, granted, refused and why, with hits",
-            .run = run};
+            .run = run_get_flows};
 }
 
 }  // namespace penstock::cli

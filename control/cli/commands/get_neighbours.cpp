@@ -6,7 +6,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_get_neighbours(Gateway* gateway, const Request& request) {
     const auto neighbours = gateway->neighbours();
     if (!neighbours) {
         return std::unexpected(neighbours.error());
@@ -40,7 +40,7 @@ Command get_neighbours() {
             .aliases = {"neighbour", "neighbors", "neighbor"},
             .options = {"output", "no-headers", "watch", "interval"},
             .summary = "next hops and their MAC addresses, as mirrored from Linux",
-            .run = run};
+            .run = run_get_neighbours};
 }
 
 }  // namespace penstock::cli

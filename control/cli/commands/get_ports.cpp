@@ -6,7 +6,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_get_ports(Gateway* gateway, const Request& request) {
     const auto ports = gateway->ports();
     if (!ports) {
         return std::unexpected(ports.error());
@@ -86,7 +86,7 @@ Command get_ports() {
             .aliases = {"port"},
             .options = {"output", "no-headers", "watch", "interval"},
             .summary = "NIC ports: Linux twin, driver, how replies find their worker, traffic",
-            .run = run};
+            .run = run_get_ports};
 }
 
 }  // namespace penstock::cli

@@ -5,7 +5,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_get_routes(Gateway* gateway, const Request& request) {
     const auto routes = gateway->routes();
     if (!routes) {
         return std::unexpected(routes.error());
@@ -36,7 +36,7 @@ Command get_routes() {
             .aliases = {"route"},
             .options = {"output", "no-headers", "watch", "interval"},
             .summary = "routes as mirrored from Linux; \"-\" as gateway: on the link",
-            .run = run};
+            .run = run_get_routes};
 }
 
 }  // namespace penstock::cli

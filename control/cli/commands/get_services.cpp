@@ -30,7 +30,7 @@ size_t endpoints_of(const v1::Service& service) {
     return places.size();
 }
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_get_services(Gateway* gateway, const Request& request) {
     const auto name = service_filter_from(request);
     if (!name) {
         return std::unexpected(name.error());
@@ -116,7 +116,7 @@ Command get_services() {
             .arguments_max = 1,
             .options = {"namespace", "all-namespaces", "output", "no-headers", "watch", "interval"},
             .summary = "service ports with frontends, backends and counters",
-            .run = run};
+            .run = run_get_services};
 }
 
 }  // namespace penstock::cli

@@ -127,7 +127,7 @@ std::string gateways_table(const v1::Sync& sync, bool wide) {
     return table.text();
 }
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_get_sync(Gateway* gateway, const Request& request) {
     const auto sync = gateway->sync();
     if (!sync) {
         return std::unexpected(sync.error());
@@ -149,7 +149,7 @@ Command get_sync() {
             .options = {"output", "watch", "interval"},
             .summary = "penstock-sync: its source, each collection's state, how far each gateway is",
             .program = Program::PenstockSync,
-            .run = run};
+            .run = run_get_sync};
 }
 
 }  // namespace penstock::cli

@@ -7,7 +7,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_get_workers(Gateway* gateway, const Request& request) {
     const auto workers = gateway->workers();
     if (!workers) {
         return std::unexpected(workers.error());
@@ -56,7 +56,7 @@ Command get_workers() {
             .aliases = {"worker"},
             .options = {"output", "no-headers", "watch", "interval"},
             .summary = "polling workers: load, connections, packets handed between them",
-            .run = run};
+            .run = run_get_workers};
 }
 
 }  // namespace penstock::cli

@@ -6,7 +6,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_set_log_level(Gateway* gateway, const Request& request) {
     v1::SetLogLevelRequest change;
     change.set_level(request.arguments[0]);
     change.set_logger(request.arguments.size() > 1 ? request.arguments[1] : "");
@@ -33,7 +33,7 @@ Command set_log_level() {
             .arguments_max = 2,
             .options = {"output"},
             .summary = "what penstockd logs from now on: trace, debug, info, warn, error or off",
-            .run = run};
+            .run = run_set_log_level};
 }
 
 }  // namespace penstock::cli

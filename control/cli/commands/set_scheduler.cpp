@@ -21,7 +21,7 @@ Result<std::string_view> scheduler_from(const std::string& text) {
     return fail(Errc::InvalidArgument, "there is no scheduler " + text + "; there are " + known);
 }
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_set_scheduler(Gateway* gateway, const Request& request) {
     const auto name = service_name_from(request);
     if (!name) {
         return std::unexpected(name.error());
@@ -55,7 +55,7 @@ Command set_scheduler() {
             .arguments_min = 2,
             .arguments_max = 2,
             .summary = "refused: tells which annotation of the Service to set instead",
-            .run = run};
+            .run = run_set_scheduler};
 }
 
 }  // namespace penstock::cli

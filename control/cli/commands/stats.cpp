@@ -7,7 +7,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_stats(Gateway* gateway, const Request& request) {
     const auto counters = gateway->counters();
     if (!counters) {
         return std::unexpected(counters.error());
@@ -56,7 +56,7 @@ Command stats() {
     return {.words = {"stats"},
             .options = {"output", "watch", "interval"},
             .summary = "all counters, and packets dropped by reason, with what each means",
-            .run = run};
+            .run = run_stats};
 }
 
 }  // namespace penstock::cli

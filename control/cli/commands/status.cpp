@@ -72,7 +72,7 @@ Status judge(Gateway* gateway, const Request&) {
     return status->not_well().empty() ? Status() : fail(Errc::Exhausted, "the gateway is " + health_text(*status));
 }
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_status(Gateway* gateway, const Request& request) {
     const auto status = gateway->status();
     if (!status) {
         return std::unexpected(status.error());
@@ -103,7 +103,7 @@ Command status() {
     return {.words = {"status"},
             .options = {"output", "watch", "interval"},
             .summary = "one page about the gateway: identity, configuration, load. Exit code 1 while its health checks answer 503",
-            .run = run,
+            .run = run_status,
             .judge = judge};
 }
 

@@ -5,7 +5,7 @@
 namespace penstock::cli {
 namespace {
 
-Result<std::string> run(Gateway* gateway, const Request& request) {
+Result<std::string> run_version(Gateway* gateway, const Request& request) {
     const auto status = gateway->status();
     if (!status) {
         // Our own version is known all the same.
@@ -26,7 +26,7 @@ Command version() {
     return {.words = {"version"},
             .options = {"output"},
             .summary = "versions of penstockctl and of the penstockd it reaches (--version: of penstockctl alone)",
-            .run = run};
+            .run = run_version};
 }
 
 }  // namespace penstock::cli
