@@ -1,6 +1,3 @@
-// The calls for events of a bus are experimental in DPDK 22.11, and have not changed since 18.05.
-#define ALLOW_EXPERIMENTAL_API
-
 #include "drivers/port_events.hpp"
 
 #include <net/if.h>

@@ -24,7 +24,7 @@ constexpr int kAcceptPauseMs = 100;
 // As gRPC sets it where it listens itself: what a peer does not acknowledge for so long ends the connection.
 constexpr int kUserTimeoutMs = 20'000;
 
-std::string reason(int error = errno) {
+std::string errno_text(int error = errno) {
     return std::strerror(error);
 }
 
@@ -99,7 +99,7 @@ Result<std::unique_ptr<TcpAcceptor>> TcpAcceptor::listen(std::span<const std::st
     Descriptor poll(::epoll_create1(EPOLL_CLOEXEC));
     Descriptor wake(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     if (!poll.is_open() || !wake.is_open()) {
-        return fail(Errc::Exhausted, "epoll or eventfd: " + reason());
+        return fail(Errc::Exhausted, "epoll or eventfd: " + errno_text());
     }
     std::unique_ptr<TcpAcceptor> acceptor(new TcpAcceptor(limits, std::move(poll), std::move(wake)));
     for (const std::string& address : addresses) {
@@ -131,7 +131,7 @@ Status TcpAcceptor::add(const std::string& address) {
             }
             Descriptor fd = bind_to(*each, both_families);
             if (!fd.is_open()) {
-                why = why.empty() ? reason() : why;
+                why = why.empty() ? errno_text() : why;
                 continue;
             }
             ++bound;
@@ -233,7 +233,7 @@ bool TcpAcceptor::accept_all(int listener) {
                 return true;
             }
             if (const auto left_out = lines_.admit()) {
-                log::get("rpc").warn("a connection cannot be accepted: {}", reason());
+                log::get("rpc").warn("a connection cannot be accepted: {}", errno_text());
             }
             return false;
         }
@@ -252,7 +252,7 @@ void TcpAcceptor::take_connection(int listener, Descriptor connection, const IpA
     epoll_event event{.events = EPOLLET, .data = {.fd = fd}};
     if (!duplicate.is_open() || ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
         if (const auto left_out = lines_.admit()) {
-            log::get("rpc").warn("a connection of {} cannot be accepted: {}", source.to_string(), reason());
+            log::get("rpc").warn("a connection of {} cannot be accepted: {}", source.to_string(), errno_text());
         }
         limit_.release(source);
         return;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <string_view>
 
 namespace penstock {
@@ -110,6 +111,11 @@ struct DropReasonText {
     std::string_view meaning;  // one line for people
 };
 extern const std::array<DropReasonText, kDropReasons> kDropReasonTexts;
+
+// What a function that returns std::expected<T, DropReason> ends with.
+[[nodiscard]] inline std::unexpected<DropReason> drop(DropReason reason) noexcept {
+    return std::unexpected(reason);
+}
 
 [[nodiscard]] inline const DropReasonText& text_of(DropReason reason) noexcept {
     return kDropReasonTexts[static_cast<size_t>(reason)];

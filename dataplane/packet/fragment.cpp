@@ -8,10 +8,6 @@ namespace {
 
 constexpr uint32_t kDatagramBytesMax = 65'535;  // IPv4: with its header. IPv6: behind its header
 
-std::unexpected<DropReason> drop(DropReason reason) {
-    return std::unexpected(reason);
-}
-
 // Bytes of the datagram in this fragment.
 size_t bytes_in(const Parsed& parsed) noexcept {
     return size_t{parsed.l3_offset} + parsed.l3_length - parsed.l4_offset;

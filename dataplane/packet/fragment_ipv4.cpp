@@ -11,8 +11,7 @@ namespace penstock::packet {
 namespace {
 
 constexpr uint8_t kEndOfOptions = 0, kNoOperation = 1;
-constexpr uint8_t kCopied = 0x80;   // the option is for every fragment (RFC 791, 3.1)
-constexpr uint16_t kUnitBytes = 8;  // in which offsets count
+constexpr uint8_t kCopied = 0x80;  // the option is for every fragment (RFC 791, 3.1)
 
 // Options are for the hosts and routers on the way; what cannot be read as a list of them stands in the first fragment alone.
 uint16_t copy_options(ByteView options, uint8_t* to) noexcept {
@@ -38,7 +37,7 @@ uint16_t copy_options(ByteView options, uint8_t* to) noexcept {
 }
 
 constexpr uint16_t whole_units(uint16_t bytes) noexcept {
-    return static_cast<uint16_t>(bytes - bytes % kUnitBytes);
+    return static_cast<uint16_t>(bytes - bytes % kFragmentUnitBytes);
 }
 
 }  // namespace
@@ -49,10 +48,10 @@ std::optional<Ipv4Fragments> Ipv4Fragments::of(ByteView packet, uint16_t mtu) no
     const uint16_t header_bytes = header.header_bytes();
     PENSTOCK_ASSERT(header_bytes >= sizeof(Ipv4Header) && header.total_length.host() >= header_bytes &&
                     packet.size() >= header.total_length.host());
-    if ((header.flags_and_offset.host() & Ipv4Header::kDontFragment) != 0 || mtu < header_bytes + kUnitBytes) {
+    if ((header.flags_and_offset.host() & Ipv4Header::kDontFragment) != 0 || mtu < header_bytes + kFragmentUnitBytes) {
         return std::nullopt;
     }
-    const uint32_t begins_at = (header.flags_and_offset.host() & Ipv4Header::kOffsetMask) * uint32_t{kUnitBytes};
+    const uint32_t begins_at = (header.flags_and_offset.host() & Ipv4Header::kOffsetMask) * uint32_t{kFragmentUnitBytes};
     if (begins_at + header.total_length.host() - header_bytes > UINT16_MAX) {
         return std::nullopt;  // a fragment of no datagram: the offsets of its pieces would begin again at 0
     }
@@ -89,7 +88,7 @@ Ipv4Fragment Ipv4Fragments::at(uint32_t number) const noexcept {
     auto header = load<Ipv4Header>(fragment.header.data());
     const uint16_t sent = header.flags_and_offset.host();
     const bool is_last = number + 1 == count_;
-    const uint32_t offset = (sent & Ipv4Header::kOffsetMask) + payload_offset / uint32_t{kUnitBytes};
+    const uint32_t offset = (sent & Ipv4Header::kOffsetMask) + payload_offset / uint32_t{kFragmentUnitBytes};
     const uint32_t more = is_last ? sent & Ipv4Header::kMoreFragments : Ipv4Header::kMoreFragments;
     header.flags_and_offset = Be16::from_host(static_cast<uint16_t>(offset | more));
     header.total_length = Be16::from_host(fragment.bytes());

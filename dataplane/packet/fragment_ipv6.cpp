@@ -5,11 +5,6 @@
 #include "dataplane/base/check.hpp"
 
 namespace penstock::packet {
-namespace {
-
-constexpr uint16_t kUnitBytes = 8;  // in which offsets count; in the header they stand above three other bits, as a number of bytes does
-
-}  // namespace
 
 std::optional<Ipv6Fragments> Ipv6Fragments::of(ByteView packet, uint16_t mtu) noexcept {
     PENSTOCK_ASSERT(packet.size() >= sizeof(Ipv6Header));
@@ -18,7 +13,7 @@ std::optional<Ipv6Fragments> Ipv6Fragments::of(ByteView packet, uint16_t mtu) no
     const uint16_t behind = made.header_.payload_length.host();
     PENSTOCK_ASSERT(packet.size() - sizeof(Ipv6Header) >= behind);
     if (made.header_.next_header != Ipv6ExtensionHeader::kFragment || behind < sizeof(Ipv6ExtensionHeader) ||
-        mtu < Ipv6Fragment::header_bytes + kUnitBytes) {
+        mtu < Ipv6Fragment::header_bytes + kFragmentUnitBytes) {
         return std::nullopt;
     }
     made.fragment_ = load<Ipv6ExtensionHeader>(packet.data() + sizeof(Ipv6Header));
@@ -27,7 +22,7 @@ std::optional<Ipv6Fragments> Ipv6Fragments::of(ByteView packet, uint16_t mtu) no
         return std::nullopt;  // a fragment of no datagram: the offsets of its pieces would begin again at 0
     }
     const auto room = static_cast<uint16_t>(mtu - Ipv6Fragment::header_bytes);
-    made.most_ = static_cast<uint16_t>(room - room % kUnitBytes);
+    made.most_ = static_cast<uint16_t>(room - room % kFragmentUnitBytes);
     made.count_ = std::max<uint32_t>(1, (uint32_t{made.payload_} + made.most_ - 1) / made.most_);
     if (made.count_ > kFragmentsMax) {
         return std::nullopt;

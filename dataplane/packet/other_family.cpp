@@ -12,10 +12,6 @@
 namespace penstock::packet {
 namespace {
 
-std::unexpected<DropReason> drop(DropReason reason) noexcept {
-    return std::unexpected(reason);
-}
-
 // Bytes behind all IP headers.
 size_t payload_bytes(const Parsed& parsed) noexcept {
     return size_t{parsed.l3_offset} + parsed.l3_length - parsed.l4_offset;

@@ -9,10 +9,6 @@
 namespace penstock::packet {
 namespace {
 
-std::unexpected<DropReason> drop(DropReason reason) {
-    return std::unexpected(reason);
-}
-
 // The callers have compared lengths; debug and fuzz builds hold them to it.
 template <typename Header>
 Header header_at(ByteView frame, size_t offset) noexcept {

@@ -45,10 +45,6 @@ IcmpRole role_of_v6(uint8_t type) noexcept {
 
 using QuoteResult = std::expected<Quote, DropReason>;
 
-std::unexpected<DropReason> drop(DropReason reason) noexcept {
-    return std::unexpected(reason);
-}
-
 // The bytes in front of `at` belong to whoever calls; nothing is read that they do not cover.
 template <typename Header>
 std::optional<Header> header_in(ByteView bytes, size_t at) noexcept {

@@ -63,6 +63,9 @@ struct Ipv6Header {
 };
 static_assert(sizeof(Ipv6Header) == 40 && offsetof(Ipv6Header, hop_limit) == 7 && offsetof(Ipv6Header, destination) == 24);
 
+// The unit of fragment offsets in bytes (RFC 791, 3.1; RFC 8200, 4.5). An IPv6 fragment header has three other bits below the offset.
+inline constexpr uint16_t kFragmentUnitBytes = 8;
+
 // Headers that may follow an IPv6 header, by their number in its next_header (RFC 8200, 4). Every one that is walked over begins with the
 // same two bytes; `rest` is a routing header's type and segments left, or a fragment header's offset.
 struct Ipv6ExtensionHeader {

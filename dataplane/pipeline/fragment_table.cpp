@@ -11,10 +11,6 @@ namespace {
 
 using Kind = DatagramFate::Kind;
 
-std::unexpected<DropReason> drop(DropReason reason) {
-    return std::unexpected(reason);
-}
-
 }  // namespace
 
 FragmentTable::FragmentTable(TscRate rate, const HashKey& secret) noexcept

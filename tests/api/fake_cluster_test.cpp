@@ -7,7 +7,7 @@
 #include "tests/support/recorded_answer.hpp"
 
 namespace penstock::test {
-namespace {
+namespace fake_cluster_test {
 
 using namespace std::chrono_literals;
 
@@ -118,5 +118,5 @@ TEST_F(FakeClusterTest, WritesAreRecordedAndTokensDemanded) {
     EXPECT_EQ(get(kServices).head->retry_after, 3s);
 }
 
-}  // namespace
+}  // namespace fake_cluster_test
 }  // namespace penstock::test

@@ -15,7 +15,7 @@
 #include "tests/unit/kube/api_text.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace reflector_test {
 
 using namespace std::chrono_literals;
 using namespace test;
@@ -343,5 +343,5 @@ TEST_F(ReflectorOverHttp, AServerThatIsAwayLosesNothing_APISYNC014) {
     EXPECT_EQ(served(), (Served{{"web", 80}}));
 }
 
-}  // namespace
+}  // namespace reflector_test
 }  // namespace penstock::kube

@@ -6,7 +6,7 @@
 #include "tests/support/recorded_answer.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace transport_http2_test {
 
 using namespace std::chrono_literals;
 using test::CertificateAuthority;
@@ -194,5 +194,5 @@ TEST_F(TransportHttp2, GoAwaySendsNewRequestsElsewhere_APISYNC019) {
     EXPECT_EQ(server_.connection_count(), 2);
 }
 
-}  // namespace
+}  // namespace transport_http2_test
 }  // namespace penstock::kube

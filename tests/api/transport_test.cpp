@@ -13,7 +13,7 @@
 #include "tests/support/scratch_folder.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace transport_test {
 
 using namespace std::chrono_literals;
 using test::Connection;
@@ -656,5 +656,5 @@ TEST(Transport, ConfigurationMistakesAreStartUpErrors_AUTH006_AUTH008) {
     EXPECT_FALSE(CurlTransport::create(config));
 }
 
-}  // namespace
+}  // namespace transport_test
 }  // namespace penstock::kube

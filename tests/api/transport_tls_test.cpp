@@ -11,7 +11,7 @@
 #include "tests/support/scratch_folder.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace transport_tls_test {
 
 using namespace std::chrono_literals;
 using test::CertificateAuthority;
@@ -234,5 +234,5 @@ TEST_F(TransportTls, HandshakeThatHangsEnds_AUTH006) {
     EXPECT_EQ(answer.kind(), static_cast<int>(TransportError::Kind::Connect)) << answer.what();
 }
 
-}  // namespace
+}  // namespace transport_tls_test
 }  // namespace penstock::kube

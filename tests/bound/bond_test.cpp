@@ -13,7 +13,7 @@
 #include "tests/support/soft_nic/soft_nic.hpp"
 
 namespace penstock::drivers {
-namespace {
+namespace bond_test {
 
 const std::string kFirst = "net_soft900", kSecond = "net_soft901";
 
@@ -124,5 +124,5 @@ TEST_F(BondPort, HasALinkWhileAnyMemberHasOne) {
     EXPECT_TRUE(leaves_by(kFirst));
 }
 
-}  // namespace
+}  // namespace bond_test
 }  // namespace penstock::drivers

@@ -21,7 +21,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::drivers {
-namespace {
+namespace drivers_linux_test {
 
 using test::eventually;
 using test::output_of;
@@ -709,5 +709,5 @@ TEST_F(Guard, AddressesBelongOnTheTwin) {
     EXPECT_EQ(KernelInterface::prepare("no_such_if", 1500, {}).error().code, Errc::NotFound);
 }
 
-}  // namespace
+}  // namespace drivers_linux_test
 }  // namespace penstock::drivers

@@ -34,7 +34,7 @@ extern "C" const char* __lsan_default_suppressions() {
 }
 
 namespace penstock::drivers {
-namespace {
+namespace drivers_port_test {
 
 using test::output_of;
 using test::run;
@@ -421,5 +421,5 @@ TEST_F(Ports, EalSaysWhichMemoryItHas) {
     EXPECT_EQ(twice.error().code, Errc::AlreadyExists);
 }
 
-}  // namespace
+}  // namespace drivers_port_test
 }  // namespace penstock::drivers

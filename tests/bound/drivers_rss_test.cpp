@@ -17,7 +17,7 @@
 #include "tests/support/soft_nic/soft_nic.hpp"
 
 namespace penstock::drivers {
-namespace {
+namespace drivers_rss_test {
 
 // A port from arguments to a started device, as the daemon brings it up.
 class StartedPort {
@@ -254,5 +254,5 @@ TEST_F(PortRss, OnlyWhatSomebodyUsesIsAskedFor) {
     EXPECT_EQ(plain.setting("rx-ipv4-cksum").reason, "the device does not offer it; workers verify");
 }
 
-}  // namespace
+}  // namespace drivers_rss_test
 }  // namespace penstock::drivers

@@ -11,7 +11,7 @@
 #include "tests/support/eal_fixture.hpp"
 
 namespace penstock::config {
-namespace {
+namespace publish_test {
 
 // A snapshot whose parts carry its number, so that a mixture or a freed one shows.
 std::unique_ptr<Snapshot> numbered(uint32_t number) {
@@ -161,5 +161,5 @@ TEST(Publisher, WaitsForAStoppedReaderOnce) {
     EXPECT_EQ(publisher.reclaim(), 0U);
 }
 
-}  // namespace
+}  // namespace publish_test
 }  // namespace penstock::config

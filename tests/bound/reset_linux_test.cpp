@@ -24,7 +24,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace reset_linux_test {
 
 constexpr L4Port kPort = 9376;
 
@@ -361,5 +361,5 @@ TEST_P(ResetLinux, AnUnansweredConnectGoesToALiveEndpoint_DRAIN004) {
     EXPECT_TRUE(pump_until({}, [&] { return state_of(pair.client) == TCP_ESTABLISHED; }));
 }
 
-}  // namespace
+}  // namespace reset_linux_test
 }  // namespace penstock::test

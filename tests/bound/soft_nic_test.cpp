@@ -18,7 +18,7 @@
 #include "tests/support/packet_builder.hpp"
 
 namespace penstock::test {
-namespace {
+namespace soft_nic_test {
 
 constexpr uint16_t kQueues = 4;
 constexpr std::string_view kMac = "02:00:00:00:00:02";  // where PacketBuilder's frames go
@@ -626,5 +626,5 @@ TEST_F(SoftNicTest, RefusesArgumentsThatItHasNot) {
     }
 }
 
-}  // namespace
+}  // namespace soft_nic_test
 }  // namespace penstock::test

@@ -9,7 +9,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::nat {
-namespace {
+namespace softrss_test {
 
 // rte_softrss takes the input as 32-bit words in host order.
 uint32_t softrss_of(const std::vector<uint8_t>& key, const packet::FlowKey& tuple) {
@@ -45,5 +45,5 @@ TEST(SoftRss, AgreesWithToeplitz) {
     }
 }
 
-}  // namespace
+}  // namespace softrss_test
 }  // namespace penstock::nat

@@ -28,7 +28,7 @@
 #include "tests/support/vlan_tags.hpp"
 
 namespace penstock::test {
-namespace {
+namespace worker_test {
 
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 
@@ -1398,5 +1398,5 @@ TEST_P(WorkersLoseAPort, ThatOneWorkerServesForAll) {
     lose_the_cluster_port_under_load(worker::IdleMode::Poll, 1);
 }
 
-}  // namespace
+}  // namespace worker_test
 }  // namespace penstock::test

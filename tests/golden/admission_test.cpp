@@ -14,7 +14,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace admission_test {
 
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 
@@ -300,5 +300,5 @@ TEST(ClosedVipPorts, AnswersAreLimited_LB021_REJ003) {
     EXPECT_EQ(gateway.send(syn).reason, DropReason::RejectLimited);
 }
 
-}  // namespace
+}  // namespace admission_test
 }  // namespace penstock::test

@@ -14,7 +14,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace forwarding6_test {
 
 constexpr const char* kVip = "80.11.12.10";
 constexpr const char* kVip6 = "2001:db8:80::10";
@@ -255,5 +255,5 @@ TEST(Rejects6, AreForThoseWhoseChecksumIsRight_REJ002) {
               DropReason::BadL4Checksum);
 }
 
-}  // namespace
+}  // namespace forwarding6_test
 }  // namespace penstock::test

@@ -15,7 +15,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace forwarding_test {
 
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 
@@ -277,5 +277,5 @@ TEST(IdleTimeouts, FollowTheState_NAT008) {
     }
 }
 
-}  // namespace
+}  // namespace forwarding_test
 }  // namespace penstock::test

@@ -8,7 +8,7 @@
 #include "tests/support/golden_frame.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace golden_test {
 
 class Golden : public testing::TestWithParam<test::GoldenFrame> {};
 
@@ -34,5 +34,5 @@ TEST_P(Golden, FrameComesOut) {
 INSTANTIATE_TEST_SUITE_P(Frames, Golden, testing::ValuesIn(test::load_golden_frames(PENSTOCK_GOLDEN_FRAMES)),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
+}  // namespace golden_test
 }  // namespace penstock::packet

@@ -13,7 +13,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::conn {
-namespace {
+namespace backend_index_property_test {
 
 constexpr uint32_t kCapacity = 512;
 constexpr uint32_t kBackends = 7;  // few, so that lists are long, and empty at times
@@ -145,5 +145,5 @@ TEST_F(BackendIndexProperty, AWalkGoesOnWhateverComesAndGoes) {
     }
 }
 
-}  // namespace
+}  // namespace backend_index_property_test
 }  // namespace penstock::conn

@@ -9,7 +9,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace compile_property_test {
 
 constexpr Protocol kProtocols[] = {Protocol::Tcp, Protocol::Udp};
 constexpr L4Port kPorts[] = {80, 30'080, 30'081};
@@ -238,5 +238,5 @@ TEST(CompileProperty, SoTheyDoWhereIdsRunOut_GEN009) {
     run(7, 9, true);
 }
 
-}  // namespace
+}  // namespace compile_property_test
 }  // namespace penstock::gateway

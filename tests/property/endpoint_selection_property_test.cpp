@@ -13,7 +13,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace endpoint_selection_property_test {
 
 using lb::EmptyAction;
 using test::Prng;
@@ -463,5 +463,5 @@ TEST(EndpointSelection,
     }
 }
 
-}  // namespace
+}  // namespace endpoint_selection_property_test
 }  // namespace penstock::semantics::testing

@@ -11,7 +11,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace engine_property_test {
 
 using test::Prng;
 
@@ -443,5 +443,5 @@ TEST(Engine, OrderOfArrivalMeansNothing_GEN006) {
     }
 }
 
-}  // namespace
+}  // namespace engine_property_test
 }  // namespace penstock::semantics::testing

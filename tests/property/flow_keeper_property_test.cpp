@@ -16,7 +16,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace flow_keeper_property_test {
 
 using std::chrono::seconds;
 using Time = FlowKeeper::Time;
@@ -299,5 +299,5 @@ TEST(FlowKeeperProperty, EndsEachFlowInItsTimeAndNoOther_UDP001_DRAIN001_DRAIN00
     }
 }
 
-}  // namespace
+}  // namespace flow_keeper_property_test
 }  // namespace penstock::gateway

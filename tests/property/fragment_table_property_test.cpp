@@ -13,7 +13,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::pipeline {
-namespace {
+namespace fragment_table_property_test {
 
 using Kind = DatagramFate::Kind;
 
@@ -242,5 +242,5 @@ TEST(FragmentTable, WhatWaitsLeavesRoomInItsSet_NAT007) {
     }
 }
 
-}  // namespace
+}  // namespace fragment_table_property_test
 }  // namespace penstock::pipeline

@@ -11,9 +11,9 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace json_chunks_property_test {
 
-using test::Prng;
+using penstock::test::Prng;
 
 constexpr int kInputs = 2'000;
 
@@ -115,5 +115,5 @@ TEST(JsonChunks, AListIsWhatWasWritten_APISYNC008) {
     }
 }
 
-}  // namespace
+}  // namespace json_chunks_property_test
 }  // namespace penstock::kube

@@ -23,7 +23,7 @@
 #include "tests/unit/kube/fake_transport.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace kube_follow_property_test {
 
 using namespace test;
 using penstock::test::Prng;
@@ -328,5 +328,5 @@ TEST(FollowProperty, TheStoreEndsEqualToTheServer_APISYNC006) {
     }
 }
 
-}  // namespace
+}  // namespace kube_follow_property_test
 }  // namespace penstock::kube

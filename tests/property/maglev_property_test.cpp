@@ -7,7 +7,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::lb {
-namespace {
+namespace maglev_property_test {
 
 std::vector<Backend> random_backends(test::Prng& random, size_t count) {
     std::vector<Backend> made;
@@ -105,5 +105,5 @@ TEST(MaglevProperty, IdsDoNotMatter_SCHED004) {
     }
 }
 
-}  // namespace
+}  // namespace maglev_property_test
 }  // namespace penstock::lb

@@ -9,7 +9,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::route {
-namespace {
+namespace pending_property_test {
 
 struct Waiting {
     uint32_t handle;
@@ -73,5 +73,5 @@ TEST(PendingProperty, AgreesWithAList) {
     }
 }
 
-}  // namespace
+}  // namespace pending_property_test
 }  // namespace penstock::route

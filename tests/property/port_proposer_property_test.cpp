@@ -17,7 +17,7 @@
 #include "tests/support/reply_hashes.hpp"
 
 namespace penstock::nat {
-namespace {
+namespace port_proposer_property_test {
 
 // Every third is of UDP; those from 2^24 on are of IPv6.
 PoolKey key_of(uint32_t endpoint) {
@@ -430,5 +430,5 @@ TEST(PortProposerProperty, TheSharedPoolServesKeysWithoutAPool_NAT002) {
     EXPECT_EQ(worker.ports.in_use(), 0u);
 }
 
-}  // namespace
+}  // namespace port_proposer_property_test
 }  // namespace penstock::nat

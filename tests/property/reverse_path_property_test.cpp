@@ -9,7 +9,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::pipeline {
-namespace {
+namespace reverse_path_property_test {
 
 using config::ReversePath;
 using route::PortSet;
@@ -184,5 +184,5 @@ TEST(ReversePathProperty, AgreesWithAScanOfEverything) {
     EXPECT_GT(refused, 10'000u);
 }
 
-}  // namespace
+}  // namespace reverse_path_property_test
 }  // namespace penstock::pipeline

@@ -13,7 +13,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::route {
-namespace {
+namespace route_table_property_test {
 
 // Addresses that share long beginnings, so that prefixes of all lengths nest; the corners of each family among them.
 IpAddr some_address(test::Prng& random) {
@@ -202,5 +202,5 @@ TEST_P(LargeTables, FindTheLongestPrefix) {
 INSTANTIATE_TEST_SUITE_P(RouteTableProperty, LargeTables,
                          testing::Combine(testing::Values(IpFamily::V4, IpFamily::V6), testing::Values(8, 300, 3'000, 40'000)));
 
-}  // namespace
+}  // namespace route_table_property_test
 }  // namespace penstock::route

@@ -10,7 +10,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::lb {
-namespace {
+namespace scheduler_property_test {
 
 using enum SchedulerKind;
 
@@ -270,5 +270,5 @@ TEST(EveryScheduler, ServesTenThousandBackends_SCHED001_SCHED004) {
     }
 }
 
-}  // namespace
+}  // namespace scheduler_property_test
 }  // namespace penstock::lb

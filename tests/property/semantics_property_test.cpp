@@ -9,7 +9,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace semantics_property_test {
 
 using test::Prng;
 
@@ -174,5 +174,5 @@ TEST(Evaluate, WithdrawingAServiceTakesNothingFromOthers_SVC018) {
     }
 }
 
-}  // namespace
+}  // namespace semantics_property_test
 }  // namespace penstock::semantics::testing

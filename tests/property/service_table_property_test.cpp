@@ -12,7 +12,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::lb {
-namespace {
+namespace service_table_property_test {
 
 using Tuple = std::tuple<IpAddr, L4Port, Protocol>;
 constexpr Protocol kProtocols[] = {Protocol::Tcp, Protocol::Udp, Protocol::Sctp};
@@ -266,5 +266,5 @@ TEST(ServiceTableProperty, HoldsManyFrontends_SVC008) {
     }
 }
 
-}  // namespace
+}  // namespace service_table_property_test
 }  // namespace penstock::lb

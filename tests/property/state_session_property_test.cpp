@@ -13,7 +13,7 @@
 #include "tests/unit/sync/objects.hpp"
 
 namespace penstock::sync {
-namespace {
+namespace state_session_property_test {
 
 using namespace std::chrono_literals;
 using Objects = kube::ObjectSet;
@@ -264,5 +264,5 @@ TEST(StateSessionProperty, AnEndpointThatMovesWithin50MsIsNeverMissing_GEN008_EP
     }
 }
 
-}  // namespace
+}  // namespace state_session_property_test
 }  // namespace penstock::sync

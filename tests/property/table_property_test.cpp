@@ -13,7 +13,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::conn {
-namespace {
+namespace table_property_test {
 
 struct ByBytes {
     bool operator()(const packet::FlowKey& a, const packet::FlowKey& b) const { return std::memcmp(&a, &b, sizeof a) < 0; }
@@ -248,5 +248,5 @@ TEST(TableProperty, TakesExactlyItsCapacity) {
     }
 }
 
-}  // namespace
+}  // namespace table_property_test
 }  // namespace penstock::conn

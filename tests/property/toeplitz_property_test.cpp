@@ -8,7 +8,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::nat {
-namespace {
+namespace toeplitz_property_test {
 
 IpAddr any_address(test::Prng& prng, bool v4) {
     if (v4) {
@@ -42,5 +42,5 @@ TEST(ToeplitzProperty, IsWhatTheDefinitionSays) {
     }
 }
 
-}  // namespace
+}  // namespace toeplitz_property_test
 }  // namespace penstock::nat

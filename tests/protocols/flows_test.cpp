@@ -11,7 +11,7 @@
 #include "tests/support/frame_diff.hpp"
 
 namespace penstock::test {
-namespace {
+namespace flows_test {
 
 constexpr uint32_t kManyWorkers = 4;
 
@@ -64,5 +64,5 @@ INSTANTIATE_TEST_SUITE_P(All, Flows,
                          testing::Combine(testing::Values(1, 2, kManyWorkers), testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
 
-}  // namespace
+}  // namespace flows_test
 }  // namespace penstock::test

@@ -21,7 +21,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::test {
-namespace {
+namespace fragments_test {
 
 using Frame = std::vector<uint8_t>;
 using Frames = std::vector<Frame>;
@@ -909,5 +909,5 @@ TEST_P(Fragments, FloodsLeaveOtherTrafficAlone_NAT007) {
     }
 }
 
-}  // namespace
+}  // namespace fragments_test
 }  // namespace penstock::test

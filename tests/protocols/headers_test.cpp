@@ -19,7 +19,7 @@
 #include "tests/support/vlan_tags.hpp"
 
 namespace penstock::test {
-namespace {
+namespace headers_test {
 
 using namespace vlan;
 using Bytes = std::vector<uint8_t>;
@@ -446,5 +446,5 @@ TEST_P(Headers, TheSumOfADatagramStaysWhatItIs) {
     }
 }
 
-}  // namespace
+}  // namespace headers_test
 }  // namespace penstock::test

@@ -19,7 +19,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace icmp_test {
 
 using Bytes = std::vector<uint8_t>;
 using packet::FlowKey;
@@ -894,5 +894,5 @@ TEST(OwnErrors, AreCountedWhenTheyAreSent_ICMP006) {
     EXPECT_EQ(gateway.count(Counter::IcmpErrorsSent), 1u);
 }
 
-}  // namespace
+}  // namespace icmp_test
 }  // namespace penstock::test

@@ -20,7 +20,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::test {
-namespace {
+namespace other_family_test {
 
 using Frame = std::vector<uint8_t>;
 using Frames = std::vector<Frame>;
@@ -751,5 +751,5 @@ TEST(OtherFamilyTable, FullGivesUpWhatIsHalfOpen_ANN32) {
     }
 }
 
-}  // namespace
+}  // namespace other_family_test
 }  // namespace penstock::test

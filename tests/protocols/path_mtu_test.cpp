@@ -13,7 +13,7 @@
 #include "tests/support/frame_diff.hpp"
 
 namespace penstock::test {
-namespace {
+namespace path_mtu_test {
 
 constexpr uint16_t kNarrow = 1400;
 constexpr size_t kEthernetBytes = 14;
@@ -288,5 +288,5 @@ INSTANTIATE_TEST_SUITE_P(All, PathMtu,
                          testing::Combine(testing::Values(1, 2, 4), testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(lb::SourceMode::Translate, lb::SourceMode::Keep)));
 
-}  // namespace
+}  // namespace path_mtu_test
 }  // namespace penstock::test

@@ -12,7 +12,7 @@
 #include "tests/support/frame_diff.hpp"
 
 namespace penstock::test {
-namespace {
+namespace sctp_test {
 
 constexpr uint8_t kSack = 3, kHeartbeat = 4, kAbort = 6, kShutdown = 7, kShutdownAck = 8, kCookieEcho = 10, kCookieAck = 11,
                   kShutdownComplete = 14, kData = 0;
@@ -565,5 +565,5 @@ TEST(SctpOnTheHost, WhatNoServiceDeclaresIsLinuxs_XIP003) {
     }
 }
 
-}  // namespace
+}  // namespace sctp_test
 }  // namespace penstock::test

@@ -15,7 +15,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace snat_ports_test {
 
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 constexpr uint32_t kVipBits = 80U << 24 | 11 << 16 | 12 << 8 | 10;
@@ -355,5 +355,5 @@ TEST(SynFlood, LeavesHonestClientsOfEveryServiceServed_NAT002) {
     }
 }
 
-}  // namespace
+}  // namespace snat_ports_test
 }  // namespace penstock::test

@@ -18,7 +18,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::test {
-namespace {
+namespace tcp_test {
 
 using stats::Counter;
 using Bytes = std::vector<uint8_t>;
@@ -794,5 +794,5 @@ TEST_P(Tcp, LateDatagramsOfAnEndpointNeverLeaveWithItsOwnAddress_NAT006) {
     dropped(ends.from_backend_to_client(11).udp(5353, 5'000), kCluster, DropReason::StrayReply);
 }
 
-}  // namespace
+}  // namespace tcp_test
 }  // namespace penstock::test

@@ -10,7 +10,7 @@
 #include "tests/support/frame_diff.hpp"
 
 namespace penstock::test {
-namespace {
+namespace time_exceeded_test {
 
 constexpr size_t kEthernetBytes = 14;
 
@@ -112,5 +112,5 @@ INSTANTIATE_TEST_SUITE_P(All, TimeExceeded,
                          testing::Combine(testing::Values(1, 2, 4), testing::Values(IpFamily::V4, IpFamily::V6),
                                           testing::Values(uint8_t{1}, uint8_t{0})));
 
-}  // namespace
+}  // namespace time_exceeded_test
 }  // namespace penstock::test

@@ -9,7 +9,7 @@
 #include "tests/support/sanitizers.hpp"
 
 namespace penstock::test {
-namespace {
+namespace flow_rules_test {
 
 using gateway::FlowFollower;
 using gateway::FlowLimits;
@@ -136,5 +136,5 @@ TEST_F(FlowSteering, ABlockedSourceEndsInTheNicAndIsLetInBeforeWorkersKnow) {
     EXPECT_EQ(bed->wire(kUp).put(frame).fate, Received::Fate::Queued);
 }
 
-}  // namespace
+}  // namespace flow_rules_test
 }  // namespace penstock::test

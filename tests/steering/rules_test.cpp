@@ -14,7 +14,7 @@
 #include "tests/support/packet_builder.hpp"
 
 namespace penstock::test {
-namespace {
+namespace rules_test {
 
 using drivers::FlowAction;
 using drivers::FlowKind;
@@ -342,5 +342,5 @@ TEST(Rules, AFullTableRefusesOneAndKeepsTheOthers) {
     EXPECT_FALSE(port.receive(tcp_to(kVip, 80, "203.0.113.3")).queue.has_value());
 }
 
-}  // namespace
+}  // namespace rules_test
 }  // namespace penstock::test

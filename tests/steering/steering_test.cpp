@@ -14,7 +14,7 @@
 #include "tests/support/sanitizers.hpp"
 
 namespace penstock::test {
-namespace {
+namespace steering_test {
 
 // A quarter of each kind. Sanitizers make every frame ten times as dear and find what they find among fewer.
 constexpr uint32_t kConnections = kUnderAddressSanitizer || kUnderThreadSanitizer ? 8'000 : 100'000;
@@ -270,5 +270,5 @@ TEST(IcmpErrors, ReachTheOwnerOfTheFlowThatTheyQuote) {
     }
 }
 
-}  // namespace
+}  // namespace steering_test
 }  // namespace penstock::test

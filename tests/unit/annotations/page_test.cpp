@@ -7,7 +7,7 @@
 #include <sstream>
 
 namespace penstock::annotations {
-namespace {
+namespace page_test {
 
 TEST(AnnotationsPage, IsWhatTheTableSays_ANNG7) {
     std::ifstream page(PENSTOCK_ANNOTATIONS_PAGE);
@@ -27,5 +27,5 @@ TEST(AnnotationsPage, NamesEveryKey_ANNG7) {
     }
 }
 
-}  // namespace
+}  // namespace page_test
 }  // namespace penstock::annotations

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::annotations {
-namespace {
+namespace selector_test {
 
 TEST(Selector, MatchesAsKubernetesDoes_ANN14) {
     struct Row {
@@ -71,5 +71,5 @@ TEST(Selector, HasAtMost64Requirements_ANN14) {
     EXPECT_NE(longer.error().what.find("64 requirements"), std::string::npos) << longer.error().what;
 }
 
-}  // namespace
+}  // namespace selector_test
 }  // namespace penstock::annotations

@@ -7,7 +7,7 @@
 #include <string>
 
 namespace penstock::annotations {
-namespace {
+namespace table_test {
 
 TEST(AnnotationTable, KeysAreUniqueAndFound_ANNG1) {
     std::set<std::string_view> seen;
@@ -44,5 +44,5 @@ TEST(AnnotationTable, NearestKey_ANNG5) {
     EXPECT_EQ(nearest_native("penstock.io/" + std::string(1'000'000, 'x')), "");
 }
 
-}  // namespace
+}  // namespace table_test
 }  // namespace penstock::annotations

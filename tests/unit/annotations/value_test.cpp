@@ -7,7 +7,7 @@
 #include <utility>
 
 namespace penstock::annotations {
-namespace {
+namespace value_test {
 
 constexpr const char* kAws = "service.beta.kubernetes.io/aws-load-balancer-";
 
@@ -320,5 +320,5 @@ TEST(AnnotationValue, Lists) {
     EXPECT_EQ(split_at_commas(""), std::vector<std::string_view>{""});
 }
 
-}  // namespace
+}  // namespace value_test
 }  // namespace penstock::annotations

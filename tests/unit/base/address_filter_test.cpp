@@ -5,7 +5,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock {
-namespace {
+namespace address_filter_test {
 
 IpAddr any_address(test::Prng& random) {
     if (random.one_in(2)) {
@@ -50,5 +50,5 @@ TEST(AddressFilter, TellsTheHostsOfALinkApart) {
     EXPECT_LT(passed, 8u);
 }
 
-}  // namespace
+}  // namespace address_filter_test
 }  // namespace penstock

@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace penstock {
-namespace {
+namespace hash_test {
 
 // A keyed hash must not let an attacker who knows the code collect keys that share a bucket: which keys collide has to depend on the
 // secret. (A CRC with a secret seed fails this test: its collisions are the same for every seed.)
@@ -37,5 +37,5 @@ TEST(SipHash, EveryInputBitReachesTheHash) {
     }
 }
 
-}  // namespace
+}  // namespace hash_test
 }  // namespace penstock

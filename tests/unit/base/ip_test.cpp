@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock {
-namespace {
+namespace ip_test {
 
 struct ParseCase {
     const char* name;
@@ -86,5 +86,5 @@ TEST(MacAddr, RoundTrips) {
     }
 }
 
-}  // namespace
+}  // namespace ip_test
 }  // namespace penstock

@@ -7,7 +7,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock {
-namespace {
+namespace match8_test {
 
 using Match = uint32_t (*)(const uint32_t*, uint32_t);
 
@@ -56,5 +56,5 @@ TEST(Match16, IsTwoOfEight) {
     }
 }
 
-}  // namespace
+}  // namespace match8_test
 }  // namespace penstock

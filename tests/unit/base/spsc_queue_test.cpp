@@ -6,7 +6,7 @@
 #include <thread>
 
 namespace penstock {
-namespace {
+namespace spsc_queue_test {
 
 TEST(SpscQueue, GivesBackInOrderAndSaysWhenFull) {
     SpscQueue<int, 4> queue;
@@ -47,5 +47,5 @@ TEST(SpscQueue, CarriesWholeValuesBetweenTwoThreads) {
     writer.join();
 }
 
-}  // namespace
+}  // namespace spsc_queue_test
 }  // namespace penstock

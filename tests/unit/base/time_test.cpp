@@ -5,7 +5,7 @@
 #include <vector>
 
 namespace penstock {
-namespace {
+namespace time_test {
 
 TEST(TscTimeline, GoesOnWhereReadingsBeginAnew) {
     struct Step {
@@ -28,5 +28,5 @@ TEST(TscTimeline, GoesOnWhereReadingsBeginAnew) {
     }
 }
 
-}  // namespace
+}  // namespace time_test
 }  // namespace penstock

@@ -15,7 +15,7 @@
 #include "tests/unit/cli/fake_gateway.hpp"
 
 namespace penstock::cli {
-namespace {
+namespace commands_test {
 
 using Words = std::vector<std::string>;
 
@@ -505,5 +505,5 @@ TEST(Completion, AnotherShellIsRefusedByName) {
     EXPECT_NE(refused.error().what.find("fish"), std::string::npos) << refused.error().what;
 }
 
-}  // namespace
+}  // namespace commands_test
 }  // namespace penstock::cli

@@ -13,7 +13,7 @@
 #include "tests/unit/cli/fake_gateway.hpp"
 
 namespace penstock::cli {
-namespace {
+namespace sync_test {
 
 constexpr const char* kSync = R"(
 software_version: "1.2.3" state_source: "host-7-0badcafe" uptime_ms: 90000 resident_bytes: 67108864
@@ -136,5 +136,5 @@ TEST(SyncCommand, AProgramThatIsNotThereIsNamed) {
     EXPECT_TRUE(answer.error().what.starts_with("penstock-sync is not reachable at unix:/nonexistent/")) << answer.error().what;
 }
 
-}  // namespace
+}  // namespace sync_test
 }  // namespace penstock::cli

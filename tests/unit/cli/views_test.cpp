@@ -7,7 +7,7 @@
 #include "tests/support/sanitizers.hpp"
 
 namespace penstock::cli {
-namespace {
+namespace views_test {
 
 // Messages are written as protobuf text, which is nearest to what a table shows.
 template <typename Message>
@@ -370,5 +370,5 @@ TEST(Views, HealthIsAWord_HC009) {
     EXPECT_EQ(health_text(v1::BackendStatus::HEALTH_UNSPECIFIED), "-");
 }
 
-}  // namespace
+}  // namespace views_test
 }  // namespace penstock::cli

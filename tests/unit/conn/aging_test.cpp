@@ -8,7 +8,7 @@
 #include "tests/support/aligned_memory.hpp"
 
 namespace penstock::conn {
-namespace {
+namespace aging_test {
 
 constexpr TscRate kRate;  // one tick is one nanosecond
 constexpr TscTime at_second(uint64_t n) {
@@ -388,5 +388,5 @@ TEST(Aging, TheBudgetSweepsAnyTableInItsPeriod) {
     }
 }
 
-}  // namespace
+}  // namespace aging_test
 }  // namespace penstock::conn

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::conn {
-namespace {
+namespace port_rest_test {
 
 TEST(PortRest, TimeWaitIsPassedAsAStackDoes_RFC6191) {
     constexpr uint32_t kHalf = 1U << 31;
@@ -73,5 +73,5 @@ TEST(PortRest, EndsByStateAndTime_NAT002) {
     }
 }
 
-}  // namespace
+}  // namespace port_rest_test
 }  // namespace penstock::conn

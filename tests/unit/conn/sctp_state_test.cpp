@@ -5,7 +5,7 @@
 #include <vector>
 
 namespace penstock::conn {
-namespace {
+namespace sctp_state_test {
 
 using packet::SctpEvent;
 using SctpState::BackendRestarting, SctpState::Closed, SctpState::CookieEchoed, SctpState::CookieWait, SctpState::Established,
@@ -433,5 +433,5 @@ TEST(SctpState, NothingOpensAgain_SCHED003) {
     }
 }
 
-}  // namespace
+}  // namespace sctp_state_test
 }  // namespace penstock::conn

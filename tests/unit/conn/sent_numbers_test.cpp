@@ -9,7 +9,7 @@
 #include "tests/support/seed.hpp"
 
 namespace penstock::conn {
-namespace {
+namespace sent_numbers_test {
 
 struct Segment {
     uint32_t begin, end;
@@ -95,5 +95,5 @@ TEST(SentNumbers, TheAcksOfATransferMeetTheRun_NAT006) {
     }
 }
 
-}  // namespace
+}  // namespace sent_numbers_test
 }  // namespace penstock::conn

@@ -15,7 +15,7 @@
 #include "tests/support/aligned_memory.hpp"
 
 namespace penstock::conn {
-namespace {
+namespace table_test {
 
 // Connection `n` in full: every field follows from n, so that a reader can check what it copied against itself.
 Connection numbered(uint32_t n) {
@@ -381,5 +381,5 @@ TEST(Table, AListerNeverSeesATornEntry) {
     EXPECT_GT(copies.load(), 50'000u);
 }
 
-}  // namespace
+}  // namespace table_test
 }  // namespace penstock::conn

@@ -10,7 +10,7 @@
 #include "tests/support/seed.hpp"
 
 namespace penstock::conn {
-namespace {
+namespace tcp_state_test {
 
 using packet::TcpFlags;
 constexpr TcpFlags kSyn{TcpFlags::kSyn}, kSynAck{TcpFlags::kSyn | TcpFlags::kAck}, kAck{TcpFlags::kAck};
@@ -319,5 +319,5 @@ TEST(Connection, StateIsNamedByProtocol) {
     EXPECT_EQ(connection.state_name(), "two-way");
 }
 
-}  // namespace
+}  // namespace tcp_state_test
 }  // namespace penstock::conn

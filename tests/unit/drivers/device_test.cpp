@@ -8,7 +8,7 @@
 #include "drivers/pmd/completion.hpp"
 
 namespace penstock::drivers {
-namespace {
+namespace device_test {
 
 DeviceString parsed(const std::string& text) {
     auto device = DeviceString::parse(text);
@@ -218,5 +218,5 @@ TEST(InterfaceAddress, ReadsWhatAnInterfaceCanCarry) {
     }
 }
 
-}  // namespace
+}  // namespace device_test
 }  // namespace penstock::drivers

@@ -8,7 +8,7 @@
 #include "tests/support/fake_flow_driver.hpp"
 
 namespace penstock::drivers {
-namespace {
+namespace flow_install_test {
 
 using test::FakeFlowDriver;
 using test::FakeFlows;
@@ -206,5 +206,5 @@ TEST_F(FlowProbe, ARuleThatCannotBeDestroyedIsNoSupport) {
     EXPECT_EQ(probe(2).source_drop.reason, "from 192.0.2.0/24: created, but not destroyed: busy");
 }
 
-}  // namespace
+}  // namespace flow_install_test
 }  // namespace penstock::drivers

@@ -11,7 +11,7 @@
 #include "drivers/flow_rule.hpp"
 
 namespace penstock::drivers {
-namespace {
+namespace flow_rules_test {
 
 const IpAddr kVip = IpAddr::v4(198, 51, 100, 7);
 const IpAddr kVip6 = *IpAddr::parse("2001:db8::7");
@@ -246,5 +246,5 @@ TEST(SnatPortMask, TellsTheOwnerOfEveryPort) {
     }
 }
 
-}  // namespace
+}  // namespace flow_rules_test
 }  // namespace penstock::drivers

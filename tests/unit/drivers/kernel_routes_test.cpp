@@ -14,7 +14,7 @@
 #include "tests/support/seed.hpp"
 
 namespace penstock::drivers {
-namespace {
+namespace kernel_routes_test {
 
 using Applied = KernelRoutes::Applied;
 using Sent = KernelRoutes::Sent;
@@ -230,5 +230,5 @@ TEST(KernelRoutes, ComeToWhatADumpWouldGive) {
     EXPECT_GT(unclear, 0u);
 }
 
-}  // namespace
+}  // namespace kernel_routes_test
 }  // namespace penstock::drivers

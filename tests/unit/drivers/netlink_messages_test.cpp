@@ -23,7 +23,7 @@
 #include "dataplane/base/check.hpp"
 
 namespace penstock::drivers {
-namespace {
+namespace netlink_messages_test {
 
 constexpr int kTwinIndex = 7;
 constexpr int kOtherIndex = 8;
@@ -368,5 +368,5 @@ TEST(NetlinkMessages, CutAndSpoiltMessagesAreHarmless) {
     }
 }
 
-}  // namespace
+}  // namespace netlink_messages_test
 }  // namespace penstock::drivers

@@ -10,7 +10,7 @@
 #include "drivers/rss.hpp"
 
 namespace penstock::drivers {
-namespace {
+namespace nics_page_test {
 
 const char* word(Binding binding) {
     switch (binding) {
@@ -164,5 +164,5 @@ TEST(PmdProfiles, WhatADeviceDoesOtherwiseIsTold) {
     EXPECT_EQ(difference(pmd_profile("net_ixgbe"), reading), "the key cannot be set; the table cannot be read");
 }
 
-}  // namespace
+}  // namespace nics_page_test
 }  // namespace penstock::drivers

@@ -26,7 +26,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::drivers {
-namespace {
+namespace plans_test {
 
 namespace fs = std::filesystem;
 
@@ -439,5 +439,5 @@ TEST(PortLock, PciDevicesAreTheMachines) {
     EXPECT_EQ(guard_table_name("eth0.7", 12), "penstock_12_eth0_7");
 }
 
-}  // namespace
+}  // namespace plans_test
 }  // namespace penstock::drivers

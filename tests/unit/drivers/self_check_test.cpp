@@ -9,7 +9,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::drivers {
-namespace {
+namespace self_check_test {
 
 RssReading reading_of(test::Prng& prng, RssKinds kinds = kAllRssKinds, uint16_t queues = 4) {
     RssReading reading;
@@ -76,5 +76,5 @@ TEST(SelfCheck, OnlyPacketsThatCameToAnotherQueueSpeakAgainstTheDevice) {
         "the port does not do what it tells: of 60 known packets 7 came to another queue; X came to queue 1 instead of 0");
 }
 
-}  // namespace
+}  // namespace self_check_test
 }  // namespace penstock::drivers

@@ -8,7 +8,7 @@
 #include "dataplane/packet/checksum.hpp"
 
 namespace penstock::drivers {
-namespace {
+namespace vip_announcement_test {
 
 const MacAddr kMac{{2, 0, 0, 0, 0, 9}};
 using Bytes = std::vector<uint8_t>;
@@ -41,5 +41,5 @@ TEST(VipAnnouncement, OverIpv6ItIsAnUnsolicitedAdvertisementThatOverrides_LB018)
     EXPECT_TRUE(sum.is_valid());
 }
 
-}  // namespace
+}  // namespace vip_announcement_test
 }  // namespace penstock::drivers

@@ -6,7 +6,7 @@
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace affinity_epochs_test {
 
 model::Service sticky(const std::vector<std::string>& endpoints = {"10.0.0.1", "10.0.0.2"}) {
     model::Service web = service("web", {external("192.0.2.8", 80)}, endpoints);
@@ -145,5 +145,5 @@ TEST_F(AffinityEpochsTest, ABackendOfTwoSetsComesBackOnce_AFF005) {
     EXPECT_EQ(back.sets[1].usable[0].stay, 1);
 }
 
-}  // namespace
+}  // namespace affinity_epochs_test
 }  // namespace penstock::gateway

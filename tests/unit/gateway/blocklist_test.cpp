@@ -14,7 +14,7 @@
 #include "tests/support/scratch_folder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace blocklist_test {
 
 const std::vector<IpAddr> kOwn{IpAddr::v4(192, 0, 2, 1), *IpAddr::parse("2001:db8::1")};
 
@@ -175,5 +175,5 @@ TEST_F(BlocklistFile, Reload_IsAlwaysLogged) {
     EXPECT_TRUE(told.empty());
 }
 
-}  // namespace
+}  // namespace blocklist_test
 }  // namespace penstock::gateway

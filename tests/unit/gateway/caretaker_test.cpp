@@ -12,7 +12,7 @@
 #include "tests/support/http_get.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace caretaker_test {
 
 using namespace std::chrono_literals;
 using test::http_get;
@@ -304,5 +304,5 @@ TEST_F(CaretakerTest, AStrangerOnANodePortIsObserved_NODEPORT010) {
     close(stranger);
 }
 
-}  // namespace
+}  // namespace caretaker_test
 }  // namespace penstock::gateway

@@ -5,7 +5,7 @@
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace compile_health_test {
 
 class CompileHealth : public testing::Test {
  protected:
@@ -113,5 +113,5 @@ TEST_F(CompileHealth, AnUnchangedResultCompilesNothing) {
     EXPECT_TRUE(compiler_.changes().services.empty());
 }
 
-}  // namespace
+}  // namespace compile_health_test
 }  // namespace penstock::gateway

@@ -8,7 +8,7 @@
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace compile_test {
 
 // A gateway over several configurations.
 class Gateway {
@@ -351,5 +351,5 @@ TEST(Compile, AFullTableRefusesTheNewestAndKeepsTheOlder_GEN009) {
     EXPECT_EQ(gateway.find("192.0.2.2", 80)->backends().usable.size(), 3U);
 }
 
-}  // namespace
+}  // namespace compile_test
 }  // namespace penstock::gateway

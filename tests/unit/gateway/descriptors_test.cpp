@@ -6,7 +6,7 @@
 #include <algorithm>
 
 namespace penstock::gateway {
-namespace {
+namespace descriptors_test {
 
 TEST(Descriptors, TheLimitIsRaisedAndNeverLowered) {
     rlimit usual{};
@@ -29,5 +29,5 @@ TEST(Descriptors, TheLimitIsRaisedAndNeverLowered) {
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
 }
 
-}  // namespace
+}  // namespace descriptors_test
 }  // namespace penstock::gateway

@@ -8,7 +8,7 @@
 #include <fstream>
 
 namespace penstock::gateway {
-namespace {
+namespace drain_file_test {
 
 class DrainFileTest : public testing::Test {
  protected:
@@ -45,5 +45,5 @@ TEST_F(DrainFileTest, AFailureIsTold) {
     EXPECT_FALSE(DrainFile("").is_drained());
 }
 
-}  // namespace
+}  // namespace drain_file_test
 }  // namespace penstock::gateway

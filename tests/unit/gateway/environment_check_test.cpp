@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace environment_check_test {
 
 namespace fs = std::filesystem;
 
@@ -111,5 +111,5 @@ TEST_F(EnvironmentCheck, TheSandboxKeepsWhatThePortsUse) {
     EXPECT_TRUE(has(used("net_null0", {"--socket-group", "adm"}), CAP_CHOWN));
 }
 
-}  // namespace
+}  // namespace environment_check_test
 }  // namespace penstock::gateway

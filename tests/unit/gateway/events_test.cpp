@@ -18,7 +18,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace events_test {
 
 using packet::FlowKey;
 using packet::TcpFlags;
@@ -288,5 +288,5 @@ TEST_P(Events, TheSameStateAgainEndsNothing_UDP005) {
     EXPECT_EQ(gateway.connections(), 1U);
 }
 
-}  // namespace
+}  // namespace events_test
 }  // namespace penstock::test

@@ -13,7 +13,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace flow_follower_test {
 
 using drivers::FlowKind;
 using drivers::FlowRule;
@@ -378,5 +378,5 @@ TEST(FlowFollower, AnyHistoryEndsInTheNewestPlan) {
     EXPECT_EQ(fake.live.size(), 1U);
 }
 
-}  // namespace
+}  // namespace flow_follower_test
 }  // namespace penstock::gateway

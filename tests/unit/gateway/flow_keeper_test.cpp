@@ -10,7 +10,7 @@
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace flow_keeper_test {
 
 using std::chrono::seconds;
 using Orders = std::vector<std::string>;
@@ -398,5 +398,5 @@ TEST(FlowKeeper, RemembersTheLastLostFrontendsOnly_DRAIN007) {
     EXPECT_EQ(gateway.after(seconds(3'600)).size(), FlowKeeper::kLostFrontendsMax);
 }
 
-}  // namespace
+}  // namespace flow_keeper_test
 }  // namespace penstock::gateway

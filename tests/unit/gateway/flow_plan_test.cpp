@@ -7,7 +7,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace flow_plan_test {
 
 using drivers::FlowKind;
 using drivers::FlowRule;
@@ -306,5 +306,5 @@ TEST(FlowPlan, ADropMayStayExactlyWhereOneRangeHoldsAllOfIt) {
     EXPECT_LT(staying, 9'900U);
 }
 
-}  // namespace
+}  // namespace flow_plan_test
 }  // namespace penstock::gateway

@@ -8,7 +8,7 @@
 #include "tests/support/http_get.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace health_checks_test {
 
 using namespace std::chrono_literals;
 using test::http_get;
@@ -177,5 +177,5 @@ TEST(HealthCheckAnswer, NamesAreNoSyntax_HC003) {
     EXPECT_NE(answer.body.find(R"("name": "c\\d?")"), std::string::npos) << answer.body;
 }
 
-}  // namespace
+}  // namespace health_checks_test
 }  // namespace penstock::gateway

@@ -16,7 +16,7 @@
 #include "tests/support/log_capture.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace last_good_test {
 
 namespace fs = std::filesystem;
 
@@ -203,5 +203,5 @@ TEST(StateSaver, RestsInProportionToWhatAWriteTakesUpToABound) {
     EXPECT_EQ(StateSaver::rest_after(std::chrono::hours(1)), StateSaver::kRestMax);
 }
 
-}  // namespace
+}  // namespace last_good_test
 }  // namespace penstock::gateway

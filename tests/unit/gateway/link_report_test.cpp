@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::gateway {
-namespace {
+namespace link_report_test {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -51,5 +51,5 @@ TEST(LinkReport, TellsHowItEndedWhenItIsCalmAgain) {
     EXPECT_EQ(report.look(!up, kStart + seconds(63)), "link is up") << "a new period begins";
 }
 
-}  // namespace
+}  // namespace link_report_test
 }  // namespace penstock::gateway

@@ -7,7 +7,7 @@
 #include <condition_variable>
 
 namespace penstock::gateway {
-namespace {
+namespace loop_watch_test {
 
 using namespace std::chrono_literals;
 
@@ -66,5 +66,5 @@ TEST(LoopWatch, TrafficGoesOnWithoutTheCompiler) {
     EXPECT_TRUE(watch.health()->forwards());
 }
 
-}  // namespace
+}  // namespace loop_watch_test
 }  // namespace penstock::gateway

@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace observed_test {
 
 using namespace std::chrono_literals;
 
@@ -127,5 +127,5 @@ TEST(ObservedNotices, AreSortedUniqueAndBounded) {
     EXPECT_EQ(merged(std::array{many}).size(), model::kObservedMax);
 }
 
-}  // namespace
+}  // namespace observed_test
 }  // namespace penstock::gateway

@@ -8,7 +8,7 @@
 #include <sstream>
 
 namespace penstock::gateway {
-namespace {
+namespace options_test {
 
 using Arguments = std::vector<std::string>;
 
@@ -412,5 +412,5 @@ TEST(CorePlan, WhatCannotBeIsRefusedByName) {
     EXPECT_FALSE(plan_cores({}, {}));
 }
 
-}  // namespace
+}  // namespace options_test
 }  // namespace penstock::gateway

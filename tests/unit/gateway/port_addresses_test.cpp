@@ -6,7 +6,7 @@
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace port_addresses_test {
 
 TEST(PortAddresses, TheIdentityTellsConfiguredAddressesFromAddedOnes) {
     const std::vector<TwinAddresses> twins = {{"pen0", {ip("192.0.2.1")}}, {"pen1", {}}};
@@ -53,5 +53,5 @@ TEST(SnatAddresses, GivenOnesReplaceTheDefaultsOfTheirFamily) {
     EXPECT_TRUE(snat_addresses({ip("198.51.100.1")}, twins, present, {ip("198.51.100.1")}).front().shared_with_host);
 }
 
-}  // namespace
+}  // namespace port_addresses_test
 }  // namespace penstock::gateway

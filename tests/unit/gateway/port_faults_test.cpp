@@ -6,7 +6,7 @@
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace port_faults_test {
 
 using Faults = std::vector<std::string>;
 
@@ -105,5 +105,5 @@ TEST_F(PortFaultsTest, NodePortsNeedOneOfTheirAddresses) {
               (Faults{"port pen0 is down, and with it the way to 1 frontend", "port pen1 is down, and with it the way to 1 frontend"}));
 }
 
-}  // namespace
+}  // namespace port_faults_test
 }  // namespace penstock::gateway

@@ -17,7 +17,7 @@
 #include "tests/support/free_port.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace prober_test {
 
 using namespace std::chrono_literals;
 
@@ -160,5 +160,5 @@ TEST(HttpAnswer, TheStatusLineDecides_HC007) {
     EXPECT_EQ(http_answer("HTTP/1.1 5\n3")->why, "the answer is not HTTP");
 }
 
-}  // namespace
+}  // namespace prober_test
 }  // namespace penstock::gateway

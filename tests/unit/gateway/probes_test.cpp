@@ -8,7 +8,7 @@
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace probes_test {
 
 using namespace std::chrono_literals;
 using Questions = std::vector<ProbeSchedule::Question>;
@@ -236,5 +236,5 @@ TEST_F(ProbesTest, OnlySoManyQuestionsAreOpenAndTheLongestWaitingGoFirst) {
     EXPECT_EQ(asked.size(), 4U) << "those that never had their turn come before those that are due again";
 }
 
-}  // namespace
+}  // namespace probes_test
 }  // namespace penstock::gateway

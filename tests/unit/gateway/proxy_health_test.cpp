@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::gateway {
-namespace {
+namespace proxy_health_test {
 
 using namespace std::chrono_literals;
 
@@ -71,5 +71,5 @@ TEST(ProxyHealth, ALoopThatHasStoppedIsWhatARestartMends_HC006) {
     EXPECT_NE(livez(facts, kNow, kLimit).body.find(R"("reasons": ["worker 0 has made no round"]})"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace proxy_health_test
 }  // namespace penstock::gateway

@@ -16,7 +16,7 @@
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace reconciler_test {
 
 using Kind = rpc::ServiceOutcome::Kind;
 using Answer = Result<rpc::UpdateResult>;
@@ -552,5 +552,5 @@ TEST(Reconciler, AffinitySwitchedOffAndOnWithinOneCompilationStartsEmpty_AFF007)
     EXPECT_EQ(epoch(), after) << "a control plane that restarts sends it all again (AFF-011)";
 }
 
-}  // namespace
+}  // namespace reconciler_test
 }  // namespace penstock::gateway

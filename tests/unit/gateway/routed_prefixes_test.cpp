@@ -6,7 +6,7 @@
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace routed_prefixes_test {
 
 using Texts = std::vector<std::string>;
 
@@ -63,5 +63,5 @@ TEST(RoutedPrefixes, TheWidestAreKeptWhereThereAreTooMany) {
     EXPECT_EQ(kept.back().to_string(), "192.168.0.0/16");
 }
 
-}  // namespace
+}  // namespace routed_prefixes_test
 }  // namespace penstock::gateway

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::gateway {
-namespace {
+namespace selection_trace_test {
 
 using Lines = std::vector<std::string>;
 
@@ -90,5 +90,5 @@ TEST(FrontendAt, ClientsInsideHaveASetOfTheirOwn_ETP006_NAT004) {
     EXPECT_EQ(set_for(met, {}, ip("10.244.3.4")).source, lb::SourceMode::Translate);
 }
 
-}  // namespace
+}  // namespace selection_trace_test
 }  // namespace penstock::gateway

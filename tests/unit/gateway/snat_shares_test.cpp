@@ -6,7 +6,7 @@
 #include "tests/support/reply_hashes.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace snat_shares_test {
 
 constexpr nat::PortRange kEphemeral{32768, 60999};
 
@@ -74,5 +74,5 @@ TEST(SnatShares, AHashMayLeaveAWorkerWithoutAPortOfANarrowRange_NAT002) {
     EXPECT_NE(remark_on_hashed_shares(only_v6, {0}, {20000, 20000}, 2).find("over IPv6"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace snat_shares_test
 }  // namespace penstock::gateway

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::gateway {
-namespace {
+namespace stall_watch_test {
 
 using namespace std::chrono_literals;
 
@@ -99,5 +99,5 @@ TEST_F(StallWatchTest, APauseOfTheWholeProcessIsNoStall) {
     EXPECT_EQ(look(), Changes{});
 }
 
-}  // namespace
+}  // namespace stall_watch_test
 }  // namespace penstock::gateway

@@ -9,7 +9,7 @@
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {
-namespace {
+namespace vip_presence_test {
 
 using namespace std::chrono_literals;
 
@@ -221,5 +221,5 @@ TEST_F(VipPresenceAtWork, AKernelThatCannotIsAskedOnce_LB018) {
     EXPECT_EQ(linux_.attempts, 1);
 }
 
-}  // namespace
+}  // namespace vip_presence_test
 }  // namespace penstock::gateway

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::http {
-namespace {
+namespace admission_test {
 
 IpAddr ip(const std::string& text) {
     return *IpAddr::parse(text);
@@ -86,5 +86,5 @@ TEST_F(AdmissionTest, RemovedOnesMakeRoom) {
     EXPECT_EQ(admit("192.0.2.6"), 1U);
 }
 
-}  // namespace
+}  // namespace admission_test
 }  // namespace penstock::http

@@ -4,7 +4,7 @@
 #include <zlib.h>
 
 namespace penstock::http {
-namespace {
+namespace gzip_test {
 
 std::string gunzip(const std::string& packed, size_t bytes_max) {
     std::string out(bytes_max, '\0');
@@ -41,5 +41,5 @@ TEST(AcceptsGzip, NamedOrByStarAndNotWithWeightZero) {
     }
 }
 
-}  // namespace
+}  // namespace gzip_test
 }  // namespace penstock::http

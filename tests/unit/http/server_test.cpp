@@ -16,7 +16,7 @@
 #include "tests/support/http_get.hpp"
 
 namespace penstock::http {
-namespace {
+namespace server_test {
 
 using test::http_exchange;
 using test::http_get;
@@ -301,5 +301,5 @@ TEST(HttpServers, ShareALoopAndItsLimits) {
     close(silent_two);
 }
 
-}  // namespace
+}  // namespace server_test
 }  // namespace penstock::http

@@ -5,7 +5,7 @@
 #include <set>
 
 namespace penstock::kube {
-namespace {
+namespace backoff_test {
 
 using namespace std::chrono_literals;
 using Time = Backoff::Time;
@@ -67,5 +67,5 @@ TEST(Backoff, RetryAfterIsALowerBoundThatIsSpreadToo_APISYNC012) {
     EXPECT_EQ(backoff.after_failure(kStart, 24h), kStart + 750s) << "no server switches us off for a day";
 }
 
-}  // namespace
+}  // namespace backoff_test
 }  // namespace penstock::kube

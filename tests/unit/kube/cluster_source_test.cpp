@@ -7,7 +7,7 @@
 #include "tests/unit/kube/fake_transport.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace cluster_source_test {
 
 using namespace test;
 using namespace std::chrono_literals;
@@ -345,5 +345,5 @@ TEST_F(ClusterSourceTest, NothingIsUnderWayAfterItsEnd_APISYNC014) {
     EXPECT_TRUE(transport_.open.empty());
 }
 
-}  // namespace
+}  // namespace cluster_source_test
 }  // namespace penstock::kube

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::kube {
-namespace {
+namespace collections_test {
 
 TEST(Collections, TheWholeClusterByDefault_APISYNC001) {
     EXPECT_EQ(services_of({}).path, "/api/v1/services");
@@ -65,5 +65,5 @@ TEST(Collections, VersionsAndSelectorsAreEscaped_APISYNC009) {
               "&fieldSelector=spec.clusterIP%21%3DNone&watch=1&allowWatchBookmarks=true&resourceVersion=a%20b%26c&timeoutSeconds=300");
 }
 
-}  // namespace
+}  // namespace collections_test
 }  // namespace penstock::kube

@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace credentials_test {
 
 using namespace std::chrono_literals;
 using test::CertificateAuthority;
@@ -377,5 +377,5 @@ TEST(ParseTime, ReadsWhatKubernetesWrites) {
     }
 }
 
-}  // namespace
+}  // namespace credentials_test
 }  // namespace penstock::kube

@@ -10,7 +10,7 @@
 #include "control/kube/kept_keys.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace decode_test {
 
 // Of 64 levels the object itself is the first.
 constexpr size_t kLevels = 63;
@@ -443,5 +443,5 @@ TEST(Decode, TheLargestSliceWorks_GEN009) {
     EXPECT_EQ(read.endpoints[999].address, "10.0.3.249");
 }
 
-}  // namespace
+}  // namespace decode_test
 }  // namespace penstock::kube

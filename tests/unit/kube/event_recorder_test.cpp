@@ -10,7 +10,7 @@
 #include "tests/unit/kube/fake_transport.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace event_recorder_test {
 
 using namespace std::chrono_literals;
 
@@ -447,5 +447,5 @@ TEST_F(EventRecorderTest, AnEndInMidRequestCancelsIt_EVT002) {
     EXPECT_TRUE(transport_.open.empty());
 }
 
-}  // namespace
+}  // namespace event_recorder_test
 }  // namespace penstock::kube

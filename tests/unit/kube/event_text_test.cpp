@@ -8,7 +8,7 @@
 #include <regex>
 
 namespace penstock::kube {
-namespace {
+namespace event_text_test {
 
 // What stands at a JSON pointer: text as it is, everything else as JSON; "(absent)" where nothing does.
 std::string at(const std::string& json, const char* pointer) {
@@ -125,5 +125,5 @@ TEST(EventText, ARepeatSaysHowOftenAndWhenLast_EVT002) {
     EXPECT_EQ(std::ranges::count(body, ':'), 2 + 2) << "two fields, and two in the time";
 }
 
-}  // namespace
+}  // namespace event_text_test
 }  // namespace penstock::kube

@@ -5,7 +5,7 @@
 #include "control/kube/liveness.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace http_head_test {
 
 using namespace std::chrono_literals;
 
@@ -73,5 +73,5 @@ TEST(ProbedConnection, AnyByteStartsItAnew_APISYNC015) {
     EXPECT_EQ(connection.step(answered + 45s, answered, limits), Step::GiveUp);
 }
 
-}  // namespace
+}  // namespace http_head_test
 }  // namespace penstock::kube

@@ -9,7 +9,7 @@
 #include "control/kube/endpoint_address.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace interned_test {
 
 TEST(Interned, EqualValuesAreOneCopy) {
     const InternedText one = std::string("node-of-a-long-name-1");
@@ -77,5 +77,5 @@ TEST(EndpointAddress, IsReadOnceAndBadTextIsKept_GEN005_EP005) {
     }
 }
 
-}  // namespace
+}  // namespace interned_test
 }  // namespace penstock::kube

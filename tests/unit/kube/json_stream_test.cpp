@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace penstock::kube {
-namespace {
+namespace json_stream_test {
 
 // What came out of a stream: the objects, and the error that ended it.
 struct Outcome {
@@ -114,5 +114,5 @@ TEST(JsonStream, TheReceiversErrorEndsItForGood_APISYNC007) {
     EXPECT_EQ(seen, 1u);
 }
 
-}  // namespace
+}  // namespace json_stream_test
 }  // namespace penstock::kube

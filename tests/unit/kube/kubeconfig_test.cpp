@@ -7,7 +7,7 @@
 #include "tests/support/scratch_folder.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace kubeconfig_test {
 
 using test::ScratchFolder;
 
@@ -240,5 +240,5 @@ TEST(Base64, RoundTripsAndRefusesWhatIsNone) {
     }
 }
 
-}  // namespace
+}  // namespace kubeconfig_test
 }  // namespace penstock::kube

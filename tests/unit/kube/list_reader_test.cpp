@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace penstock::kube {
-namespace {
+namespace list_reader_test {
 
 Result<ListPage> read(std::string_view text, size_t chunk = ~size_t{0}, size_t item_bytes_max = kJsonValueBytesMax) {
     Decoder decoder;
@@ -138,5 +138,5 @@ TEST(ListReader, MemoryIsBounded_GEN009) {
     EXPECT_EQ(read(R"({"x":")" + std::string(5'000'000, 'x') + "\"}", 65'536).error().code, Errc::Exhausted);
 }
 
-}  // namespace
+}  // namespace list_reader_test
 }  // namespace penstock::kube

@@ -2,7 +2,7 @@
 #include "tests/unit/kube/reflector_fixture.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace reflector_list_test {
 
 using namespace test;
 
@@ -335,5 +335,5 @@ TEST_F(ReflectorList, AListWithAnObjectOfNoNameErasesNothing_GEN003) {
     EXPECT_GT(status().errors.at("decode"), 0U);
 }
 
-}  // namespace
+}  // namespace reflector_list_test
 }  // namespace penstock::kube

@@ -4,7 +4,7 @@
 #include "tests/unit/kube/reflector_fixture.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace reflector_trouble_test {
 
 using namespace test;
 
@@ -260,5 +260,5 @@ TEST_F(ReflectorTrouble, NothingIsUnderWayAfterItsEnd_APISYNC014) {
     EXPECT_TRUE(transport_.open.empty());
 }
 
-}  // namespace
+}  // namespace reflector_trouble_test
 }  // namespace penstock::kube

@@ -2,7 +2,7 @@
 #include "tests/unit/kube/reflector_fixture.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace reflector_watch_test {
 
 using namespace test;
 
@@ -335,5 +335,5 @@ TEST_F(ReflectorWatch, AServerThatOpensAndBreaksWatchesIsStale_APISYNC014) {
     EXPECT_EQ(status().stale_age, std::chrono::round<std::chrono::milliseconds>(now_ - lost));
 }
 
-}  // namespace
+}  // namespace reflector_watch_test
 }  // namespace penstock::kube

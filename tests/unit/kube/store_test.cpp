@@ -5,7 +5,7 @@
 #include <utility>
 
 namespace penstock::kube {
-namespace {
+namespace store_test {
 
 Service service(const std::string& name, int64_t port = 80) {
     Service made;
@@ -272,5 +272,5 @@ TEST_F(StoreTest, ManifestsFeedTheSameStore_GEN006) {
     EXPECT_TRUE(changes.nodes.empty());
 }
 
-}  // namespace
+}  // namespace store_test
 }  // namespace penstock::kube

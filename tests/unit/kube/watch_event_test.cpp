@@ -6,7 +6,7 @@
 #include "control/kube/decode.hpp"
 
 namespace penstock::kube {
-namespace {
+namespace watch_event_test {
 
 using Type = WatchEvent::Type;
 using std::chrono::seconds;
@@ -140,5 +140,5 @@ TEST(DecodeStatus, WhatAProxySaysIsNone) {
     }
 }
 
-}  // namespace
+}  // namespace watch_event_test
 }  // namespace penstock::kube

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::kube {
-namespace {
+namespace write_limiter_test {
 
 using namespace std::chrono_literals;
 using Time = WriteLimiter::Time;
@@ -65,5 +65,5 @@ TEST(WriteLimiter, SaysWhenTheNextOneMayGo_APISYNC020) {
     EXPECT_TRUE(limiter.take(WriteLane::Ordinary, next));
 }
 
-}  // namespace
+}  // namespace write_limiter_test
 }  // namespace penstock::kube

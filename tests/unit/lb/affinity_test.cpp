@@ -13,7 +13,7 @@
 #include "tests/support/aligned_memory.hpp"
 
 namespace penstock::lb {
-namespace {
+namespace affinity_test {
 
 using penstock::test::AlignedMemory;
 constexpr uint32_t kNone = AffinityTable::Answer::kNone;
@@ -410,5 +410,5 @@ TEST(AffinityTableThreads, SlotsThatChangeHandsAreNeverSeenInHalves_AFF010) {
     EXPECT_LE(fixture.table.size(), 7u);
 }
 
-}  // namespace
+}  // namespace affinity_test
 }  // namespace penstock::lb

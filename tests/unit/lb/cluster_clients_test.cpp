@@ -10,7 +10,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::lb {
-namespace {
+namespace cluster_clients_test {
 
 std::vector<Prefix> nets(const std::vector<std::string>& texts) {
     std::vector<Prefix> out;
@@ -92,5 +92,5 @@ TEST(ClusterClients, WhatIsTooMuchToRememberMayHaveBeenAnything) {
     EXPECT_TRUE(clients.were_outside(ip("10.0.0.1")));
 }
 
-}  // namespace
+}  // namespace cluster_clients_test
 }  // namespace penstock::lb

@@ -9,7 +9,7 @@
 #include "tests/unit/lb/lb_fixture.hpp"
 
 namespace penstock::lb {
-namespace {
+namespace maglev_test {
 
 using test::make_backends;
 
@@ -107,5 +107,5 @@ TEST(MaglevRing, EveryHashHasABackend) {
     }
 }
 
-}  // namespace
+}  // namespace maglev_test
 }  // namespace penstock::lb

@@ -9,7 +9,7 @@
 #include "tests/unit/lb/lb_fixture.hpp"
 
 namespace penstock::lb {
-namespace {
+namespace scheduler_test {
 
 using test::make_backends;
 using test::make_service;
@@ -299,5 +299,5 @@ TEST(Peek, ForetellsThePickAndChangesNothing) {
     }
 }
 
-}  // namespace
+}  // namespace scheduler_test
 }  // namespace penstock::lb

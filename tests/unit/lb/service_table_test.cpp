@@ -5,7 +5,7 @@
 #include "tests/unit/lb/lb_fixture.hpp"
 
 namespace penstock::lb {
-namespace {
+namespace service_table_test {
 
 using enum FrontendClass;
 using test::frontend;
@@ -177,5 +177,5 @@ TEST(ServiceTable, KnowsThePortsThatEndpointsHaveOrHad) {
     EXPECT_TRUE(without->is_endpoint_port(8080, Protocol::Tcp)) << "its flows may outlive it";
 }
 
-}  // namespace
+}  // namespace service_table_test
 }  // namespace penstock::lb

@@ -10,7 +10,7 @@
 #include "tests/unit/lb/lb_fixture.hpp"
 
 namespace penstock::lb {
-namespace {
+namespace service_test {
 
 using test::ip;
 
@@ -103,5 +103,5 @@ TEST(SchedulerNames, AreReadInAnyCase_SCHED001) {
     }
 }
 
-}  // namespace
+}  // namespace service_test
 }  // namespace penstock::lb

@@ -14,7 +14,7 @@
 #include "tests/unit/lb/lb_fixture.hpp"
 
 namespace penstock::lb {
-namespace {
+namespace vip_audience_test {
 
 using test::ip;
 
@@ -121,5 +121,5 @@ TEST(VipEcho, FollowsTheFrontendsOfTheAddress_SRC006_LB018) {
     }
 }
 
-}  // namespace
+}  // namespace vip_audience_test
 }  // namespace penstock::lb

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 namespace penstock::log {
-namespace {
+namespace log_test {
 
 TEST(Log, LevelsAreSetForOneLoggerOrAll) {
     ASSERT_TRUE(set_level("", "warn"));
@@ -58,5 +58,5 @@ TEST(Log, OneRecordIsOneLineInBothForms) {
     EXPECT_NE(out.find(R"("level":"error","logger":"rpc","message":"a \"quoted\" name"})"), std::string::npos) << out;
 }
 
-}  // namespace
+}  // namespace log_test
 }  // namespace penstock::log

@@ -12,7 +12,7 @@ void PrintTo(const Problem& problem, std::ostream* out) {
     *out << problem.to_string();
 }
 
-namespace {
+namespace decode_test {
 
 std::string service(const std::string& name, const std::string& spec) {
     return "apiVersion: v1\nkind: Service\nmetadata:\n  name: " + name + "\nspec:\n" + spec;
@@ -425,5 +425,5 @@ TEST(Decode, AThousandFaultsOfOneObjectAreToldShortly) {
     EXPECT_EQ(file.problems.back().rule, "and 981 more faults");
 }
 
-}  // namespace
+}  // namespace decode_test
 }  // namespace penstock::manifest

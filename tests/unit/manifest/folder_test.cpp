@@ -8,7 +8,7 @@
 #include "tests/unit/manifest/temporary_folder.hpp"
 
 namespace penstock::manifest {
-namespace {
+namespace folder_test {
 
 using test::TemporaryFolder;
 
@@ -236,5 +236,5 @@ TEST_F(FolderTest, TakesASingleFile) {
     EXPECT_EQ(port_of(single.load(), "b"), 2);
 }
 
-}  // namespace
+}  // namespace folder_test
 }  // namespace penstock::manifest

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::manifest {
-namespace {
+namespace scalar_test {
 
 struct Case {
     const char* text;
@@ -36,5 +36,5 @@ INSTANTIATE_TEST_SUITE_P(Table, PlainScalar,
                                          Case{"1e", String}, Case{"80.11.12.10", String}, Case{"::1", String}, Case{"10.0.0.0/8", String},
                                          Case{"1:30", String}, Case{"2026-01-01T00:00:00Z", String}, Case{"web", String}));
 
-}  // namespace
+}  // namespace scalar_test
 }  // namespace penstock::manifest

@@ -12,7 +12,7 @@
 #include "tests/unit/manifest/temporary_folder.hpp"
 
 namespace penstock::manifest {
-namespace {
+namespace watch_test {
 
 namespace fs = std::filesystem;
 using test::TemporaryFolder;
@@ -170,5 +170,5 @@ TEST_F(WatchTest, StopsAtOnce) {
     EXPECT_EQ(watch_->wait(stop_), Watch::Wake::Stopped);
 }
 
-}  // namespace
+}  // namespace watch_test
 }  // namespace penstock::manifest

@@ -5,7 +5,7 @@
 #include <string>
 
 namespace penstock::manifest {
-namespace {
+namespace yaml_tree_test {
 
 using enum Value::Kind;
 
@@ -117,5 +117,5 @@ TEST(YamlTree, ValuesAreCountedToTheLimit) {
     EXPECT_FALSE(parse_tree("[a, b, c, d]", 1, limits).root);
 }
 
-}  // namespace
+}  // namespace yaml_tree_test
 }  // namespace penstock::manifest

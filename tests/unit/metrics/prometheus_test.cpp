@@ -13,7 +13,7 @@
 #include "tests/support/free_port.hpp"
 
 namespace penstock::metrics {
-namespace {
+namespace prometheus_test {
 
 Reading reading() {
     Reading r{.version = "1.2.3",
@@ -128,7 +128,7 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              "penstock_probe_targets_down 27",
                              "penstock_services_failing_open 28",
                              "penstock_drained 1",
-                              "penstock_vips_withheld 1",
+                             "penstock_vips_withheld 1",
                              "penstock_ready 0",
                              R"(penstock_loop_stalled{loop="worker 0"} 0)",
                              R"(penstock_loop_stalled{loop="worker 1"} 1)",
@@ -196,5 +196,5 @@ TEST(Metrics, AScrapeGetsThemAndASecondServerIsRefusedByName) {
     EXPECT_NE(second.error().what.find(address), std::string::npos);
 }
 
-}  // namespace
+}  // namespace prometheus_test
 }  // namespace penstock::metrics

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::model {
-namespace {
+namespace desired_test {
 
 TEST(ServiceKey, ReadsLikeAnAddress) {
     EXPECT_EQ((ServiceKey{.namespace_name = "default", .name = "web", .port_name = "http"}).to_string(), "default/web:http/TCP");
@@ -26,5 +26,5 @@ TEST(GatewayMode, HasTheNamesOfTheOption) {
     EXPECT_STREQ(to_string(GatewayMode::External), "external");
 }
 
-}  // namespace
+}  // namespace desired_test
 }  // namespace penstock::model

@@ -11,7 +11,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::nat {
-namespace {
+namespace port_order_test {
 
 TEST(BlockOrder, HasEveryBlockOnceAndKnowsItsPlace) {
     test::Prng prng;
@@ -90,5 +90,5 @@ TEST(PortShare, CountsTheWorkersOwnBlocks) {
     }
 }
 
-}  // namespace
+}  // namespace port_order_test
 }  // namespace penstock::nat

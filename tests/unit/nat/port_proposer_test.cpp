@@ -12,7 +12,7 @@
 #include "tests/support/reply_hashes.hpp"
 
 namespace penstock::nat {
-namespace {
+namespace port_proposer_test {
 
 const PoolKey kKey{IpAddr::v4(192, 0, 2, 1), IpAddr::v4(10, 1, 0, 1), 9376, Protocol::Tcp};
 
@@ -378,5 +378,5 @@ TEST(PortProposer, MapsOnLoanAreWithdrawnForBusyPools) {
     EXPECT_EQ(ports.usage(), (PortProposer::Usage{0, 0, 0}));
 }
 
-}  // namespace
+}  // namespace port_proposer_test
 }  // namespace penstock::nat

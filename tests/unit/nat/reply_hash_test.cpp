@@ -5,7 +5,7 @@
 #include "tests/support/reply_hashes.hpp"
 
 namespace penstock::nat {
-namespace {
+namespace reply_hash_test {
 
 TEST(ReplyHash, NamesTheWorkerOfATableEntry) {
     const ReplyHash hash = test::hash_in_turn(128, 3);
@@ -102,5 +102,5 @@ TEST(ReplyHash, SaysWhatKeepsItFromBeingUsed) {
     }
 }
 
-}  // namespace
+}  // namespace reply_hash_test
 }  // namespace penstock::nat

@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace penstock::nat {
-namespace {
+namespace reply_owner_test {
 
 // A client must not be able to compute which worker its flows land on, and clients must spread.
 TEST(ReplyOwner, ClientsAndTuplesAreSpreadEvenlyByTheSecret) {
@@ -60,5 +60,5 @@ TEST(ReplyOwner, EveryWorkerHasPortsOfItsOwnAndNamesEachOnceARound) {
     }
 }
 
-}  // namespace
+}  // namespace reply_owner_test
 }  // namespace penstock::nat

@@ -9,7 +9,7 @@
 #include "tests/support/reply_hashes.hpp"
 
 namespace penstock::nat {
-namespace {
+namespace reply_rules_test {
 
 using packet::FlowKey;
 
@@ -124,5 +124,5 @@ TEST(ReplyRules, RefusesAHashThatHasAnObstacle) {
     EXPECT_FALSE(ReplyRules::create(nowhere, 2));
 }
 
-}  // namespace
+}  // namespace reply_rules_test
 }  // namespace penstock::nat

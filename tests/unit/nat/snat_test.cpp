@@ -8,7 +8,7 @@
 #include "dataplane/nat/reply_owner.hpp"
 
 namespace penstock::nat {
-namespace {
+namespace snat_test {
 
 constexpr NicPortId kOutside{0}, kInside{1};
 const IpAddr kSnatA = IpAddr::v4(192, 0, 2, 1), kSnatB = IpAddr::v4(192, 0, 2, 2);
@@ -59,5 +59,5 @@ TEST(Masquerade, OnlyAKeptSourceThatIsNotTheEndpointStays_NAT003_NAT005) {
     EXPECT_TRUE(must_translate(true, *IpAddr::parse("2001:db8::2"), kEndpoint)) << "no packet to it holds that address (ANN-32)";
 }
 
-}  // namespace
+}  // namespace snat_test
 }  // namespace penstock::nat

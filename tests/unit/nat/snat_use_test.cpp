@@ -5,7 +5,7 @@
 #include <array>
 
 namespace penstock::nat {
-namespace {
+namespace snat_use_test {
 
 const IpAddr kOwn = IpAddr::v4(10, 0, 0, 1);
 const IpAddr kShared = IpAddr::v4(10, 0, 0, 2);
@@ -70,5 +70,5 @@ TEST(SnatUse, BusiestEndpointIsCountedByAddressPortAndProtocol) {
     EXPECT_EQ(uses[3].busiest_endpoint, 2u);
 }
 
-}  // namespace
+}  // namespace snat_use_test
 }  // namespace penstock::nat

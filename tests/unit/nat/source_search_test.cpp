@@ -10,7 +10,7 @@
 #include "tests/support/reply_hashes.hpp"
 
 namespace penstock::nat {
-namespace {
+namespace source_search_test {
 
 constexpr NicPortId kOutside{0}, kInside{1};
 const IpAddr kSnatA = IpAddr::v4(192, 0, 2, 1), kSnatB = IpAddr::v4(192, 0, 2, 2), kSnatC = IpAddr::v4(192, 0, 2, 3);
@@ -185,5 +185,5 @@ TEST_F(SourceSearchTest, ProposesOnlyPortsWhoseRepliesComeHome) {
     }
 }
 
-}  // namespace
+}  // namespace source_search_test
 }  // namespace penstock::nat

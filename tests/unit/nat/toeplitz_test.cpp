@@ -6,7 +6,7 @@
 #include "tests/support/rss_vectors.hpp"
 
 namespace penstock::nat {
-namespace {
+namespace toeplitz_test {
 
 using packet::FlowKey;
 
@@ -41,5 +41,5 @@ TEST(Toeplitz, ADestinationPortAddsTheSameToEveryTuple) {
     }
 }
 
-}  // namespace
+}  // namespace toeplitz_test
 }  // namespace penstock::nat

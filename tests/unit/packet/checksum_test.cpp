@@ -8,7 +8,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace checksum_test {
 
 using test::Prng;
 using test::reference_checksum;
@@ -120,5 +120,5 @@ TEST(UdpChecksum, ZeroStaysZeroAndComputedZeroIsSpelledOut_NAT001) {
     EXPECT_EQ(udp_checksum_field(Be16::from_host(7)).host(), 7);
 }
 
-}  // namespace
+}  // namespace checksum_test
 }  // namespace penstock::packet

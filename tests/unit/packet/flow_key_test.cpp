@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::packet {
-namespace {
+namespace flow_key_test {
 
 TEST(FlowKey, ReadsLikeAConnection) {
     const FlowKey key{IpAddr::v4(192, 0, 2, 1), IpAddr::v4(80, 11, 12, 10), 40000, 80, Protocol::Tcp, {}};
@@ -22,5 +22,5 @@ TEST(FlowKey, ReversedTwiceIsItself) {
     EXPECT_EQ(key.reversed().reversed(), key);
 }
 
-}  // namespace
+}  // namespace flow_key_test
 }  // namespace penstock::packet

@@ -13,7 +13,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace fragment_ipv4_test {
 
 using test::eth;
 using test::Prng;
@@ -129,5 +129,5 @@ TEST(Ipv4Fragments, AreThePacketAgain_ICMP004) {
     }
 }
 
-}  // namespace
+}  // namespace fragment_ipv4_test
 }  // namespace penstock::packet

@@ -11,7 +11,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace fragment_ipv6_test {
 
 using test::eth;
 using test::Prng;
@@ -86,5 +86,5 @@ TEST(Ipv6Fragments, AreThePacketAgain_ANN32) {
     }
 }
 
-}  // namespace
+}  // namespace fragment_ipv6_test
 }  // namespace penstock::packet

@@ -10,7 +10,7 @@
 #include "tests/support/packet_builder.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace fragment_test {
 
 using test::eth;
 using test::PacketBuilder;
@@ -136,5 +136,5 @@ TEST(LaterFragment, IsTranslatedByAddressesAlone_NAT007_NAT001) {
     }
 }
 
-}  // namespace
+}  // namespace fragment_test
 }  // namespace penstock::packet

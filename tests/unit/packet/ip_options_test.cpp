@@ -11,7 +11,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace ip_options_test {
 
 using Bytes = std::vector<uint8_t>;
 using test::eth;
@@ -63,5 +63,5 @@ TEST(IpOptions, AnyBytesAreReadWithinTheirBounds) {
     }
 }
 
-}  // namespace
+}  // namespace ip_options_test
 }  // namespace penstock::packet

@@ -9,7 +9,7 @@
 #include "tests/support/packet_builder.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace mss_test {
 
 using test::eth;
 using test::same_frame;
@@ -74,5 +74,5 @@ TEST(LowerMss, LeavesAWrongChecksumWrong) {
     EXPECT_TRUE(same_frame(after, build(1300, static_cast<uint16_t>(0x4242 + 160))));
 }
 
-}  // namespace
+}  // namespace mss_test
 }  // namespace penstock::packet

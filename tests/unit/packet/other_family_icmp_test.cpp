@@ -11,7 +11,7 @@
 #include "tests/support/packet_builder.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace other_family_icmp_test {
 
 using test::Bytes;
 using test::eth;
@@ -415,5 +415,5 @@ TEST(OtherFamilyIcmp, WithoutHeadroomAnErrorStaysAsItWas) {
     }
 }
 
-}  // namespace
+}  // namespace other_family_icmp_test
 }  // namespace penstock::packet

@@ -11,7 +11,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace other_family_test {
 
 using test::Bytes;
 using test::eth;
@@ -414,5 +414,5 @@ TEST(OtherFamily, DeltasOfAddressesOfTwoFamiliesAreEachOthersInverse) {
     }
 }
 
-}  // namespace
+}  // namespace other_family_test
 }  // namespace penstock::packet

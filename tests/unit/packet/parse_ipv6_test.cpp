@@ -8,7 +8,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace parse_ipv6_test {
 
 using test::eth;
 using test::PacketBuilder;
@@ -212,5 +212,5 @@ TEST(Parse, TheStraightWayAgreesWithTheRules) {
     }
 }
 
-}  // namespace
+}  // namespace parse_ipv6_test
 }  // namespace penstock::packet

@@ -8,7 +8,7 @@
 #include "tests/support/packet_builder.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace parse_test {
 
 using test::eth;
 using test::PacketBuilder;
@@ -211,5 +211,5 @@ TEST(Parse, EveryTruncation) {
     }
 }
 
-}  // namespace
+}  // namespace parse_test
 }  // namespace penstock::packet

@@ -11,7 +11,7 @@
 #include "tests/support/vlan_tags.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace punt_class_test {
 
 using test::eth;
 using test::PacketBuilder;
@@ -108,5 +108,5 @@ TEST(PuntClass, TakesWhatIsCut) {
     }
 }
 
-}  // namespace
+}  // namespace punt_class_test
 }  // namespace penstock::packet

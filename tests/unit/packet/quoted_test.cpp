@@ -8,7 +8,7 @@
 #include "tests/support/packet_builder.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace quoted_test {
 
 using Bytes = std::vector<uint8_t>;
 using test::eth;
@@ -151,5 +151,5 @@ TEST(Quoted, TellsTheDatagramOfAFragment) {
     EXPECT_EQ(datagram_id(frame, parsed), 0xdeadbeefU);
 }
 
-}  // namespace
+}  // namespace quoted_test
 }  // namespace penstock::packet

@@ -7,7 +7,7 @@
 #include "tests/support/packet_builder.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace reject_test {
 
 using test::eth;
 using test::PacketBuilder;
@@ -235,5 +235,5 @@ TEST(Reject, SeesEveryFlippedBit) {
     }
 }
 
-}  // namespace
+}  // namespace reject_test
 }  // namespace penstock::packet

@@ -11,7 +11,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace restore_test {
 
 using test::eth;
 using test::Prng;
@@ -44,5 +44,5 @@ TEST(Restore, TakesATranslationBack_ICMP004) {
     }
 }
 
-}  // namespace
+}  // namespace restore_test
 }  // namespace penstock::packet

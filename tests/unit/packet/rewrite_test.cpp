@@ -8,7 +8,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace rewrite_test {
 
 using test::eth;
 using test::PacketBuilder;
@@ -164,5 +164,5 @@ TEST(SetEthernet, SetsBothAddressesAndNothingElse) {
         frame, eth().from_mac("02:aa:00:00:00:01").to_mac("02:bb:00:00:00:02").ipv4("192.0.2.1", "80.11.12.10").udp(1, 2).build()));
 }
 
-}  // namespace
+}  // namespace rewrite_test
 }  // namespace penstock::packet

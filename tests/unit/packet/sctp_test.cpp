@@ -16,7 +16,7 @@
 #include "tests/support/seed.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace sctp_test {
 
 using test::eth;
 using test::PacketBuilder;
@@ -319,5 +319,5 @@ TEST(Sctp, AnAbortOfOurOwnIsAWholeFrame_DRAIN004) {
     EXPECT_TRUE(same_frame(frame, unaddressed(from_vip6()).sctp(3868, 2905, 0x01020304).chunk(kAbort).build()));
 }
 
-}  // namespace
+}  // namespace sctp_test
 }  // namespace penstock::packet

@@ -8,7 +8,7 @@
 #include "tests/support/packet_builder.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace tcp_options_test {
 
 TEST(TcpOptions, TheTimestampIsFoundWhereverItIs_RFC7323) {
     const struct {
@@ -42,5 +42,5 @@ TEST(TcpOptions, TheTimestampIsFoundWhereverItIs_RFC7323) {
     }
 }
 
-}  // namespace
+}  // namespace tcp_options_test
 }  // namespace penstock::packet

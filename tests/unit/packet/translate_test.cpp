@@ -8,7 +8,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace translate_test {
 
 using test::eth;
 using test::Prng;
@@ -255,5 +255,5 @@ TEST(DecrementTtl, OfIpv6IsTheHopLimitAlone) {
     }
 }
 
-}  // namespace
+}  // namespace translate_test
 }  // namespace penstock::packet

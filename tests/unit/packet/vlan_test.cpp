@@ -9,7 +9,7 @@
 #include "tests/support/vlan_tags.hpp"
 
 namespace penstock::packet {
-namespace {
+namespace vlan_test {
 
 using Bytes = std::vector<uint8_t>;
 using namespace test::vlan;
@@ -85,5 +85,5 @@ TEST(Vlan, WhatIsCutOffHasNoSource) {
     }
 }
 
-}  // namespace
+}  // namespace vlan_test
 }  // namespace penstock::packet

@@ -12,7 +12,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace affinity_test {
 
 using stats::Counter;
 
@@ -441,5 +441,5 @@ TEST(Affinity, TwoFlowsOfAClientInOneBurstGetOneBackend_AFF009) {
     EXPECT_EQ(gateway.affinity().size(), 1u);
 }
 
-}  // namespace
+}  // namespace affinity_test
 }  // namespace penstock::test

@@ -5,7 +5,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace blocked_test {
 
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 const IpAddr kVip6 = *IpAddr::parse("2001:db8:80::10");
@@ -100,5 +100,5 @@ TEST(Blocklist, WhatLinuxSendsDoesNotArrive) {
               Verdict::Transmit);
 }
 
-}  // namespace
+}  // namespace blocked_test
 }  // namespace penstock::test

@@ -12,7 +12,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace flow_orders_test {
 
 using stats::Counter;
 
@@ -363,5 +363,5 @@ TEST_P(FlowOrders, IdleTimeIsTheServicesOwn_NAT008) {
     EXPECT_EQ(gateway.connections(), 0u);
 }
 
-}  // namespace
+}  // namespace flow_orders_test
 }  // namespace penstock::test

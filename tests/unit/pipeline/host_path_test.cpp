@@ -15,7 +15,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace host_path_test {
 
 using packet::FlowKey;
 
@@ -350,5 +350,5 @@ TEST(HostEndpointReset, GoesToTheTwin_EP007) {
     EXPECT_GE(to_client, 1u);
 }
 
-}  // namespace
+}  // namespace host_path_test
 }  // namespace penstock::test

@@ -10,7 +10,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace hostile_network_test {
 
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 
@@ -279,5 +279,5 @@ TEST(SpoofedOwnSource, TakesNoSnatPortsFromOthers_NAT003) {
     EXPECT_EQ(gateway.send(segment("S").build()).verdict, Verdict::Transmit);
 }
 
-}  // namespace
+}  // namespace hostile_network_test
 }  // namespace penstock::test

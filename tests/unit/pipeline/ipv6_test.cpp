@@ -14,7 +14,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace ipv6_test {
 
 using packet::FlowKey;
 
@@ -313,5 +313,5 @@ TEST_P(Placement6, EveryPacketOfEveryFlowIsTranslatedAlike_NAT001_ETP001_ETP002)
     EXPECT_EQ(gateway.connections(), flows.size());
 }
 
-}  // namespace
+}  // namespace ipv6_test
 }  // namespace penstock::test

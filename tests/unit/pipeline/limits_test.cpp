@@ -19,7 +19,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace limits_test {
 
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 
@@ -566,5 +566,5 @@ TEST(Time, ThatReadsEarlierStallsNothing) {
     EXPECT_EQ(gateway.connections(), 0u) << "idle past its limit";
 }
 
-}  // namespace
+}  // namespace limits_test
 }  // namespace penstock::test

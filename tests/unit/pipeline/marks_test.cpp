@@ -5,7 +5,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace marks_test {
 
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 
@@ -50,5 +50,5 @@ TEST_P(Marks, DecideNothing) {
 
 INSTANTIATE_TEST_SUITE_P(RightOnesLiesAndNonsense, Marks, testing::Values(0, 1, 2, 3, 4, 65'535));
 
-}  // namespace
+}  // namespace marks_test
 }  // namespace penstock::test

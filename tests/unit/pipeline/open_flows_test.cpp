@@ -12,7 +12,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace open_flows_test {
 
 using packet::FlowKey;
 
@@ -231,5 +231,5 @@ TEST(Schedulers, SwitchUnderOpenFlows_SCHED001_SCHED003) {
     }
 }
 
-}  // namespace
+}  // namespace open_flows_test
 }  // namespace penstock::test

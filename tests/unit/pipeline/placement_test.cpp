@@ -17,7 +17,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace placement_test {
 
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 
@@ -301,5 +301,5 @@ TEST_P(Placement, ClientsInsideTheClusterHaveASetOfTheirOwn_ETP006_NAT004_ETP007
     EXPECT_EQ(gateway.connections(), flows.size());
 }
 
-}  // namespace
+}  // namespace placement_test
 }  // namespace penstock::test

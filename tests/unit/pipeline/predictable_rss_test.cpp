@@ -16,7 +16,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace predictable_rss_test {
 
 const IpAddr kVip = IpAddr::v4(80, 11, 12, 10);
 const IpAddr kVip6 = *IpAddr::parse("2001:db8:80::10");
@@ -359,5 +359,5 @@ TEST_P(PredictableRss, IcmpErrorsOfKeptSourcesFindTheirOwner_ICMP001) {
     }
 }
 
-}  // namespace
+}  // namespace predictable_rss_test
 }  // namespace penstock::test

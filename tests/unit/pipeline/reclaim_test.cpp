@@ -14,7 +14,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace reclaim_test {
 
 using stats::Counter;
 
@@ -319,5 +319,5 @@ TEST(Reclaim, ABurstOfFirstPacketsIsServed_NAT002) {
     EXPECT_EQ(bed.gateway.worker(0).snat_ports.in_use(), 32u);
 }
 
-}  // namespace
+}  // namespace reclaim_test
 }  // namespace penstock::test

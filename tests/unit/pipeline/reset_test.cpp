@@ -15,7 +15,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace reset_test {
 
 using conn::TcpState;
 using packet::FlowKey;
@@ -445,5 +445,5 @@ TEST(ResetLimits, ProbesAndAnswersAreBoundedAndTheOrderIsFinishedAllTheSame) {
     EXPECT_EQ(limited, 3 * limits::kResetAnswersBurst);
 }
 
-}  // namespace
+}  // namespace reset_test
 }  // namespace penstock::test

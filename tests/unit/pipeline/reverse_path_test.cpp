@@ -12,7 +12,7 @@
 #include "tests/support/virtual_gateway.hpp"
 
 namespace penstock::test {
-namespace {
+namespace reverse_path_test {
 
 using config::ReversePath;
 
@@ -249,5 +249,5 @@ TEST(ReversePath, TwoPortsOnOneLinkAreBothRight) {
     EXPECT_EQ(pipeline::source_path(snapshot, kClient, {5}), pipeline::SourcePath::OtherSubnet);
 }
 
-}  // namespace
+}  // namespace reverse_path_test
 }  // namespace penstock::test

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::pipeline {
-namespace {
+namespace unheld_asks_test {
 
 using Kind = UnheldAsks::Kind;
 
@@ -39,5 +39,5 @@ TEST(UnheldAsks, AFloodOfHostsLeavesEndpointsTheirTurn) {
     EXPECT_GE(of_endpoint, 5u);
 }
 
-}  // namespace
+}  // namespace unheld_asks_test
 }  // namespace penstock::pipeline

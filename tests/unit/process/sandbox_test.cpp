@@ -13,7 +13,7 @@
 #include <thread>
 
 namespace penstock::process {
-namespace {
+namespace sandbox_test {
 
 // In a child, because there is no way back.
 int exit_code_of(int (*child)()) {
@@ -97,5 +97,5 @@ TEST(Sandbox, LeavesBpfWhereItIsNeeded) {
               0);
 }
 
-}  // namespace
+}  // namespace sandbox_test
 }  // namespace penstock::process

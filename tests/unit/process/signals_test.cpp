@@ -7,7 +7,7 @@
 #include <csignal>
 
 namespace penstock::process {
-namespace {
+namespace signals_test {
 
 // In a child, because the mask of the test program stays as it is. The child's exit code is 0 if the claim holds.
 int exit_code_of(int (*child)()) {
@@ -59,5 +59,5 @@ TEST(Signals, HaveNamesForTheLog) {
     EXPECT_EQ(Signal{SIGRTMIN + 3}.name(), "SIGRTMIN+3");
 }
 
-}  // namespace
+}  // namespace signals_test
 }  // namespace penstock::process

@@ -9,7 +9,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::route {
-namespace {
+namespace line_rank_test {
 
 template <typename Key>
 struct LineRankTest : testing::Test {};
@@ -41,5 +41,5 @@ TYPED_TEST(LineRankTest, EveryFormCountsTheSmallerNumbers) {
     }
 }
 
-}  // namespace
+}  // namespace line_rank_test
 }  // namespace penstock::route

@@ -5,7 +5,7 @@
 #include <vector>
 
 namespace penstock::route {
-namespace {
+namespace neighbour_use_test {
 
 TEST(NeighbourUse, TellsTheLastSecondOfUse) {
     std::vector<std::atomic<UseSeconds>> memory(NeighbourUse::kStamps);
@@ -21,5 +21,5 @@ TEST(NeighbourUse, TellsTheLastSecondOfUse) {
     EXPECT_EQ(worker.last_used(NeighbourId{}), 0u) << "an unset id was never used";
 }
 
-}  // namespace
+}  // namespace neighbour_use_test
 }  // namespace penstock::route

@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace penstock::route {
-namespace {
+namespace pending_test {
 
 constexpr NicPortId kP0{0};
 constexpr NicPortId kP1{1};
@@ -134,5 +134,5 @@ TEST(Pending, StoppingGivesEverythingBack) {
     EXPECT_TRUE(pending.empty());
 }
 
-}  // namespace
+}  // namespace pending_test
 }  // namespace penstock::route

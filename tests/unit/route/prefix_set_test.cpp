@@ -9,7 +9,7 @@
 #include "tests/support/seed.hpp"
 
 namespace penstock::route {
-namespace {
+namespace prefix_set_test {
 
 std::vector<Prefix> prefixes(std::initializer_list<const char*> texts) {
     std::vector<Prefix> out;
@@ -97,5 +97,5 @@ TEST(PrefixSet, IsTheSimplestModelForAnyList) {
     }
 }
 
-}  // namespace
+}  // namespace prefix_set_test
 }  // namespace penstock::route

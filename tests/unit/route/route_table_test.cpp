@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::route {
-namespace {
+namespace route_table_test {
 
 IpAddr ip(const char* text) {
     return IpAddr::parse(text).value();
@@ -217,5 +217,5 @@ TEST(RouteTable, KnowsItsPorts) {
     EXPECT_EQ(table->port(NicPortId{2}), nullptr);
 }
 
-}  // namespace
+}  // namespace route_table_test
 }  // namespace penstock::route

@@ -5,7 +5,7 @@
 #include <vector>
 
 namespace penstock::rpc {
-namespace {
+namespace connection_limit_test {
 
 using Rule = ConnectionLimit::Rule;
 constexpr ConnectionLimits kLimits{.all_max = 20, .per_source_max = 4, .loopback_reserve = 6};
@@ -71,5 +71,5 @@ TEST(ConnectionLimit, LoopbackMayUseTheRestToo) {
     EXPECT_EQ(limit.admit(client(1)), Rule::All);
 }
 
-}  // namespace
+}  // namespace connection_limit_test
 }  // namespace penstock::rpc

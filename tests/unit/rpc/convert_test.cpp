@@ -10,7 +10,7 @@
 #include "control/annotations/value.hpp"
 
 namespace penstock::rpc {
-namespace {
+namespace convert_test {
 
 IpAddr ip(const char* text) {
     return IpAddr::parse(text).value();
@@ -350,5 +350,5 @@ TEST(Convert, SocketsReadAsPeopleWriteThem) {
     EXPECT_EQ(socket_text(ip("2001:db8::1"), 443), "[2001:db8::1]:443");
 }
 
-}  // namespace
+}  // namespace convert_test
 }  // namespace penstock::rpc

@@ -41,7 +41,7 @@
 #include "tests/support/sanitizers.hpp"
 
 namespace penstock::rpc {
-namespace {
+namespace server_test {
 
 // Answers every update as applied, unless told to keep them waiting or to refuse.
 class FakeGateway final : public StateTarget, public StatusSource, public DebugTarget {
@@ -1131,5 +1131,5 @@ TEST(Errors, EachKindHasItsCode) {
     EXPECT_TRUE(to_status(Status()).ok());
 }
 
-}  // namespace
+}  // namespace server_test
 }  // namespace penstock::rpc

@@ -6,7 +6,7 @@
 #include "control/rpc/convert.hpp"
 
 namespace penstock::rpc {
-namespace {
+namespace state_message_test {
 
 v1::Service service(const std::string& name, uint32_t port = 8080) {
     v1::Service message;
@@ -242,5 +242,5 @@ TEST(StateMessage, OutcomesKeepKindAndReason) {
     EXPECT_EQ(refused.key().protocol(), v1::PROTOCOL_UDP);
 }
 
-}  // namespace
+}  // namespace state_message_test
 }  // namespace penstock::rpc

@@ -13,7 +13,7 @@
 #include "tests/support/patience.hpp"
 
 namespace penstock::rpc {
-namespace {
+namespace tcp_acceptor_test {
 
 class TcpAcceptorTest : public testing::Test {
  protected:
@@ -174,5 +174,5 @@ TEST_F(TcpAcceptorTest, AnAddressThatIsTaken_IsRefusedByName) {
     EXPECT_TRUE(unknown.error().what.starts_with("gRPC cannot listen on no-such-host.invalid:1: ")) << unknown.error().what;
 }
 
-}  // namespace
+}  // namespace tcp_acceptor_test
 }  // namespace penstock::rpc

@@ -11,7 +11,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace annotations_test {
 
 constexpr const char* kNative = "penstock.io/scheduler";
 constexpr const char* kKubeRouter = "kube-router.io/service.scheduler";
@@ -396,5 +396,5 @@ TEST(Annotations, AConflictOfTwoSettingsNamesTheKeyThatWasWritten_ANNG2) {
         told({{aws + "interval", "5"}, {"penstock.io/health-check-timeout", "6"}}).starts_with("penstock.io/health-check-timeout: "));
 }
 
-}  // namespace
+}  // namespace annotations_test
 }  // namespace penstock::semantics::testing

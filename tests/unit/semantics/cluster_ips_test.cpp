@@ -4,7 +4,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace cluster_ips_test {
 
 using lb::EmptyAction;
 using lb::SourceMode;
@@ -221,5 +221,5 @@ TEST(ExternalMode, WithoutSymmetricReturnTheAddressIsLostAndSaidSo_ETP004) {
     EXPECT_EQ(reasons(world.evaluate()), Lines{});
 }
 
-}  // namespace
+}  // namespace cluster_ips_test
 }  // namespace penstock::semantics::testing

@@ -6,7 +6,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace conflicts_test {
 
 // Two Services that claim 203.0.113.7:80/TCP as a class and at a time of their own; `winner` is theirs by SVC-018. Each row is tried with
 // the names swapped too, so that neither name nor insertion can decide unless the row says so.
@@ -178,5 +178,5 @@ TEST(FrontendTuples, ReadAsPeopleWriteThem) {
     EXPECT_EQ(node_port_tuple(IpFamily::V6, 30080, Protocol::Sctp).to_string(), "IPv6 NodePort 30080/SCTP");
 }
 
-}  // namespace
+}  // namespace conflicts_test
 }  // namespace penstock::semantics::testing

@@ -8,7 +8,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace endpoint_selection_test {
 
 constexpr const char* kWeb = "default/web/TCP";
 
@@ -393,5 +393,5 @@ TEST(Pipeline, TraceOfSurvivors_EP020) {
     EXPECT_EQ(shown(all.left), Lines{"10.244.0.1"});
 }
 
-}  // namespace
+}  // namespace endpoint_selection_test
 }  // namespace penstock::semantics::testing

@@ -7,7 +7,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace engine_test {
 
 kube::Changes everything_in(const World& world) {
     kube::Changes changes;
@@ -377,5 +377,5 @@ TEST(Engine, ARenamedPortIsTheSameFrontendOfAnotherServicePort_SVC017) {
     EXPECT_EQ(step.upsert.at(0)->sets[0].endpoints.size(), 1U);
 }
 
-}  // namespace
+}  // namespace engine_test
 }  // namespace penstock::semantics::testing

@@ -4,7 +4,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace evaluate_test {
 
 // What is wrong with one Service, its slice and a Node beside 100 good ones.
 World world_of_a_hundred() {
@@ -123,5 +123,5 @@ TEST(Evaluate, TheKubernetesDocumentationsExternalIp_XIP001) {
     EXPECT_TRUE(outcome.notices.empty());
 }
 
-}  // namespace
+}  // namespace evaluate_test
 }  // namespace penstock::semantics::testing

@@ -7,7 +7,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace external_ips_test {
 
 TEST(ExternalIps, EveryAddressTimesEveryPortInBothModes_XIP001) {
     for (const model::GatewayMode mode : {model::GatewayMode::Node, model::GatewayMode::External}) {
@@ -191,5 +191,5 @@ TEST(PrefixSet, FindsTheLongestOfItsFamily) {
     EXPECT_EQ(PrefixSet({cidr("0.0.0.0/0")}).longest_match(ip("::1")), std::nullopt);
 }
 
-}  // namespace
+}  // namespace external_ips_test
 }  // namespace penstock::semantics::testing

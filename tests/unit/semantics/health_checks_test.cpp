@@ -6,7 +6,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace health_checks_test {
 
 kube::Service& local_service(World& world, const std::string& name, int64_t health_check_port = 31000) {
     kube::Service& service = world.service(name);
@@ -118,5 +118,5 @@ TEST(HealthChecks, ANodePortOfTheSameNumberIsTheSamePort_HC005_SVC018) {
     EXPECT_EQ(frontends(world.evaluate()), (Lines{"default/a/TCP N IPv4 31000", "default/b/UDP N IPv4 31000"}));
 }
 
-}  // namespace
+}  // namespace health_checks_test
 }  // namespace penstock::semantics::testing

@@ -6,7 +6,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace load_balancer_test {
 
 constexpr const char* kOurClass = "penstock.io/gateway";
 
@@ -194,5 +194,5 @@ TEST(LoadBalancer, AProtocolThatIsSwitchedOffCostsItsPortsAlone_LB017_SCTP004) {
               "port 443/SCTP is not served: the gateways' operator has switched SCTP off (--protocols)");
 }
 
-}  // namespace
+}  // namespace load_balancer_test
 }  // namespace penstock::semantics::testing

@@ -6,7 +6,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace node_backends_test {
 
 using Mode = Policy::BackendMode;
 
@@ -320,5 +320,5 @@ TEST(NodeBackends, AutoTakesPodsWhereTheirCidrsAreRouted_NODEPORT009) {
     }
 }
 
-}  // namespace
+}  // namespace node_backends_test
 }  // namespace penstock::semantics::testing

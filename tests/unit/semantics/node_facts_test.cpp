@@ -7,7 +7,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace node_facts_test {
 
 TEST(Environment, PodCidrsAreTheNodesAndTheOperators_ETP006) {
     World world;
@@ -197,5 +197,5 @@ TEST(Environment, FollowsNodesByItself_ETP006_HC006) {
     EXPECT_TRUE(engine.environment().pod_cidrs.empty());
 }
 
-}  // namespace
+}  // namespace node_facts_test
 }  // namespace penstock::semantics::testing

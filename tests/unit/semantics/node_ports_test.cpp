@@ -7,7 +7,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace node_ports_test {
 
 kube::Service& node_port_service(World& world, const std::string& name, int64_t node_port) {
     kube::Service& service = world.service(name);
@@ -182,5 +182,5 @@ TEST(NodePorts, ANumberMovesToAnotherServiceInOneChange_NODEPORT006_SVC016) {
     }
 }
 
-}  // namespace
+}  // namespace node_ports_test
 }  // namespace penstock::semantics::testing

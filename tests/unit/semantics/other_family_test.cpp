@@ -7,7 +7,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace other_family_test {
 
 constexpr const char* kWeb = "default/web/TCP";
 constexpr const char* kTranslate = "penstock.io/translate-family";
@@ -283,5 +283,5 @@ TEST(OtherFamily, NodesAreBackendsInTheServicesOwnFamiliesOnly_ANN32_NODEPORT009
     EXPECT_EQ(reasons(world.evaluate()), Lines{"Service default/web SourceIPNotPreserved"});
 }
 
-}  // namespace
+}  // namespace other_family_test
 }  // namespace penstock::semantics::testing

@@ -7,7 +7,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace rights_test {
 
 annotations::Selector selector(std::string_view text) {
     return annotations::Selector::parse(text).value();
@@ -177,5 +177,5 @@ TEST(Rights, ClusterIpAllocatedLaterTakesTheFrontendAway_XIP006_SVC014) {
     EXPECT_EQ(step.appeared[0].notice.reason, "ExternalIPNotAllowed");
 }
 
-}  // namespace
+}  // namespace rights_test
 }  // namespace penstock::semantics::testing

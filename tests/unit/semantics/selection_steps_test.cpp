@@ -4,7 +4,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace selection_steps_test {
 
 constexpr const char* kWeb = "default/web/TCP";
 constexpr const char* kSelector = "penstock.io/backend-node-selector";
@@ -250,5 +250,5 @@ TEST(Affinity, HasATimeoutInItsRange_AFF003) {
     }
 }
 
-}  // namespace
+}  // namespace selection_steps_test
 }  // namespace penstock::semantics::testing

@@ -5,7 +5,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace service_changes_test {
 
 // One Service, and an engine that follows it.
 class ServiceChanges : public ::testing::Test {
@@ -98,5 +98,5 @@ TEST_F(ServiceChanges, AnotherUidIsAnotherServiceAndIsTold_GEN010) {
     EXPECT_EQ(step.upsert[0]->uid, "two");
 }
 
-}  // namespace
+}  // namespace service_changes_test
 }  // namespace penstock::semantics::testing

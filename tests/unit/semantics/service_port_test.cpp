@@ -8,7 +8,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace service_port_test {
 
 TEST(Objects, DefaultsOfAbsentFields_GEN004) {
     const kube::ServicePort port;
@@ -160,5 +160,5 @@ TEST(Ports, NamesAreDnsLabels_SVC011) {
     EXPECT_FALSE(is_dns_name(""));
 }
 
-}  // namespace
+}  // namespace service_port_test
 }  // namespace penstock::semantics::testing

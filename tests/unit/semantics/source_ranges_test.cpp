@@ -6,7 +6,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace source_ranges_test {
 
 constexpr const char* kAnnotation = "service.beta.kubernetes.io/load-balancer-source-ranges";
 
@@ -158,5 +158,5 @@ TEST(Ranges, FamilyWithoutACidr_SRC003) {
     }
 }
 
-}  // namespace
+}  // namespace source_ranges_test
 }  // namespace penstock::semantics::testing

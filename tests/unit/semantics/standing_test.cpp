@@ -8,7 +8,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace standing_test {
 
 TEST(Frontends, TypesNest_SVC001) {
     struct Row {
@@ -166,5 +166,5 @@ TEST(Families, FromFamiliesElseClusterIpsElseAddresses_DUAL001) {
     }
 }
 
-}  // namespace
+}  // namespace standing_test
 }  // namespace penstock::semantics::testing

@@ -6,7 +6,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace topology_test {
 
 using lb::EmptyAction;
 
@@ -276,5 +276,5 @@ TEST(Hints, NeedAZoneOfTheGateway_TOPO011_TOPO001) {
     EXPECT_EQ(endpoints(world.evaluate(), kWeb), (Lines{"10.244.0.1 8080", "10.244.0.2 8080"}));
 }
 
-}  // namespace
+}  // namespace topology_test
 }  // namespace penstock::semantics::testing

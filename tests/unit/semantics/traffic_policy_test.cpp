@@ -6,7 +6,7 @@
 #include "tests/unit/semantics/object_world.hpp"
 
 namespace penstock::semantics::testing {
-namespace {
+namespace traffic_policy_test {
 
 using lb::EmptyAction;
 using lb::SourceMode;
@@ -233,5 +233,5 @@ TEST(EmptySets, OnePortWithoutEndpointsLeavesItsSiblingAlone_REJ001) {
     EXPECT_EQ(find(outcome, "default/web:b/TCP")->sets[0].when_empty, EmptyAction::DropNoLocal);
 }
 
-}  // namespace
+}  // namespace traffic_policy_test
 }  // namespace penstock::semantics::testing

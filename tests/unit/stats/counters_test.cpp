@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace penstock::stats {
-namespace {
+namespace counters_test {
 
 // Name -> meaning of every table row "| `name` | meaning | ..." of docs/counters.md.
 std::map<std::string, std::string> documented_counters() {
@@ -58,5 +58,5 @@ TEST(Tally, CountsUpDownAndIsSet) {
     EXPECT_EQ(tally.read(), 9u);
 }
 
-}  // namespace
+}  // namespace counters_test
 }  // namespace penstock::stats

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::sync {
-namespace {
+namespace coalescer_test {
 
 using namespace std::chrono_literals;
 using Time = Coalescer::Time;
@@ -57,5 +57,5 @@ TEST(Coalescer, WithoutAWindowNothingIsHeldBack) {
     EXPECT_EQ(coalescer.due(), kStart);
 }
 
-}  // namespace
+}  // namespace coalescer_test
 }  // namespace penstock::sync

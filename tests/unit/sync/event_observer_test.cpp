@@ -7,7 +7,7 @@
 #include "tests/unit/kube/fake_transport.hpp"
 
 namespace penstock::sync {
-namespace {
+namespace event_observer_test {
 
 class EventObserverTest : public testing::Test {
  protected:
@@ -87,5 +87,5 @@ TEST_F(EventObserverTest, EachGatewayProgramsAServiceOnceWhateverPortsItHas_EVT0
     EXPECT_TRUE(has(bodies[1], R"("reportingInstance":"edge-2")"));
 }
 
-}  // namespace
+}  // namespace event_observer_test
 }  // namespace penstock::sync

@@ -13,7 +13,7 @@
 #include "control/sync/policy_watch.hpp"
 
 namespace penstock::sync {
-namespace {
+namespace external_ip_policy_test {
 
 namespace fs = std::filesystem;
 using std::chrono::seconds;
@@ -184,5 +184,5 @@ TEST(ExternalIpPolicy, FileThatIsNotThereIsAnError_XIP006) {
     EXPECT_FALSE(read_external_ip_policy(fs::temp_directory_path())) << "a folder";
 }
 
-}  // namespace
+}  // namespace external_ip_policy_test
 }  // namespace penstock::sync

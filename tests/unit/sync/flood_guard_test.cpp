@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::sync {
-namespace {
+namespace flood_guard_test {
 
 using namespace std::chrono_literals;
 
@@ -20,5 +20,5 @@ TEST(FloodGuard, AFloodIsCutAndCounted_GEN001) {
     EXPECT_EQ(guard.admit(start + 1h), 0u) << "once";
 }
 
-}  // namespace
+}  // namespace flood_guard_test
 }  // namespace penstock::sync

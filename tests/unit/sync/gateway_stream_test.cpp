@@ -19,7 +19,7 @@
 #include "tests/unit/sync/objects.hpp"
 
 namespace penstock::sync {
-namespace {
+namespace gateway_stream_test {
 
 using namespace std::chrono_literals;
 
@@ -466,5 +466,5 @@ TEST_F(GatewayStreamTest, EndsAtOnceAlsoWhereNobodyIsThere) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, kRetryMax);
 }
 
-}  // namespace
+}  // namespace gateway_stream_test
 }  // namespace penstock::sync

@@ -5,7 +5,7 @@
 #include <functional>
 
 namespace penstock::sync {
-namespace {
+namespace held_losses_test {
 
 using namespace std::chrono_literals;
 using Time = HeldLosses::Time;
@@ -128,5 +128,5 @@ TEST(HeldLosses, WithoutAWaitNothingIsHeldBack) {
     EXPECT_EQ(held.on_change(shared(web({endpoint(1)})), shared(web({})), kStart, kStart), kStart);
 }
 
-}  // namespace
+}  // namespace held_losses_test
 }  // namespace penstock::sync

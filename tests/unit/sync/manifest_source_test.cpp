@@ -9,7 +9,7 @@
 #include "tests/unit/manifest/temporary_folder.hpp"
 
 namespace penstock::sync {
-namespace {
+namespace manifest_source_test {
 
 using WhenEmpty = manifest::Folder::WhenEmpty;
 
@@ -93,5 +93,5 @@ TEST_F(ManifestSourceTest, AFolderThatIsEmptyAtStartSaysNothing_GEN012) {
     EXPECT_NE(source_->status().trouble.find("gateways keep what they have"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace manifest_source_test
 }  // namespace penstock::sync

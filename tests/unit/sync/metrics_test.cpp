@@ -11,7 +11,7 @@
 #include "tests/unit/sync/sync_reading.hpp"
 
 namespace penstock::sync {
-namespace {
+namespace metrics_test {
 
 void expect_line(const std::string& all, const std::string& line) {
     EXPECT_NE(all.find("\n" + line + "\n"), std::string::npos) << line << "\nis not in\n" << all;
@@ -98,5 +98,5 @@ TEST(SyncMetrics, ThisProcessHasMemory) {
     EXPECT_GT(resident_bytes(), 1u << 20);
 }
 
-}  // namespace
+}  // namespace metrics_test
 }  // namespace penstock::sync

@@ -9,7 +9,7 @@
 #include "tests/unit/sync/sync_reading.hpp"
 
 namespace penstock::sync {
-namespace {
+namespace monitor_test {
 
 Watched watched() {
     return {.version = "1.2.3",
@@ -77,5 +77,5 @@ TEST_F(MonitorTest, NeitherIsANeed) {
     EXPECT_EQ((*monitor)->http_port(), 0);
 }
 
-}  // namespace
+}  // namespace monitor_test
 }  // namespace penstock::sync

@@ -6,7 +6,7 @@
 #include "tests/unit/manifest/temporary_folder.hpp"
 
 namespace penstock::sync {
-namespace {
+namespace options_test {
 
 using Words = std::vector<std::string>;
 
@@ -260,5 +260,5 @@ TEST(SyncOptions, WhereItCanBeAsked) {
     }
 }
 
-}  // namespace
+}  // namespace options_test
 }  // namespace penstock::sync

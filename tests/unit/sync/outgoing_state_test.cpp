@@ -5,7 +5,7 @@
 #include <set>
 
 namespace penstock::sync {
-namespace {
+namespace outgoing_state_test {
 
 using Services = std::vector<std::shared_ptr<const model::Service>>;
 
@@ -116,5 +116,5 @@ TEST(OutgoingState, ADeltaKeepsWhatAServiceGainsAndLosesTogether_GEN007) {
     EXPECT_EQ(removals, 30u);
 }
 
-}  // namespace
+}  // namespace outgoing_state_test
 }  // namespace penstock::sync

@@ -7,7 +7,7 @@
 #include "tests/unit/sync/sync_reading.hpp"
 
 namespace penstock::sync {
-namespace {
+namespace pages_test {
 
 using namespace std::chrono_literals;
 
@@ -88,5 +88,5 @@ TEST(SyncPages, TheyAreServed) {
     EXPECT_NE(metrics.find("\npenstock_sync_objects{kind=\"services\"} 5000\n"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace pages_test
 }  // namespace penstock::sync

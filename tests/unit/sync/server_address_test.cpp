@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::sync {
-namespace {
+namespace server_address_test {
 
 TEST(ServerAddress, IsTheHostOfTheUrl_XIP006) {
     EXPECT_EQ(host_of("https://192.0.2.1:6443"), "192.0.2.1");
@@ -26,5 +26,5 @@ TEST(ServerAddress, ANameWithoutAddressIsAnErrorThatNamesIt) {
     EXPECT_EQ(none.error().code, Errc::NotFound);
 }
 
-}  // namespace
+}  // namespace server_address_test
 }  // namespace penstock::sync

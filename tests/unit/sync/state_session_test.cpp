@@ -8,7 +8,7 @@
 #include "tests/unit/sync/objects.hpp"
 
 namespace penstock::sync {
-namespace {
+namespace state_session_test {
 
 using namespace std::chrono_literals;
 using test::changes_of;
@@ -694,5 +694,5 @@ TEST_F(StateSessionTest, StatusTellsLagAndHowLongAChangeTook) {
     EXPECT_EQ(status().apply_latency.counts, expected.counts);
 }
 
-}  // namespace
+}  // namespace state_session_test
 }  // namespace penstock::sync

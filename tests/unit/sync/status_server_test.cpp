@@ -12,7 +12,7 @@
 #include "tests/unit/sync/sync_reading.hpp"
 
 namespace penstock::sync {
-namespace {
+namespace status_server_test {
 
 class StatusServerTest : public testing::Test {
  protected:
@@ -76,5 +76,5 @@ TEST(SyncMessage, SaysWhatTheReadingSays) {
     EXPECT_EQ(message.events().dropped().at("rate"), 3u);
 }
 
-}  // namespace
+}  // namespace status_server_test
 }  // namespace penstock::sync

@@ -6,7 +6,7 @@
 #include "control/client/channel.hpp"
 
 namespace penstock::client {
-namespace {
+namespace target_test {
 
 TEST(Target, TakesUnixPathsAndHostsWithPorts) {
     for (const char* text :
@@ -43,5 +43,5 @@ TEST(Target, TcpNeedsAllThreeFilesAndAUnixSocketNone) {
     EXPECT_FALSE(check_tls(tcp, {"cert", "key", ""}));
 }
 
-}  // namespace
+}  // namespace target_test
 }  // namespace penstock::client

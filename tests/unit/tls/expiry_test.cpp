@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::tls {
-namespace {
+namespace expiry_test {
 
 using std::chrono::hours;
 using What = ExpiryNotice::What;
@@ -38,5 +38,5 @@ TEST(ExpiryNotice, ARenewedCertificate_BeginsAnew) {
     EXPECT_EQ(notice.due(expires + hours(20), expires, expires + hours(24)), Due(What::ExpiresSoon));
 }
 
-}  // namespace
+}  // namespace expiry_test
 }  // namespace penstock::tls

@@ -5,7 +5,7 @@
 #include "tls_files.hpp"
 
 namespace penstock::tls {
-namespace {
+namespace material_test {
 
 TEST(Material, IsReadWithSubjectAndTimes) {
     const TlsFolder tls;
@@ -83,5 +83,5 @@ TEST(VerifyClient, RefusesWithSubjectAndReason) {
     EXPECT_FALSE(verify_client(*material, "no certificate", ""));
 }
 
-}  // namespace
+}  // namespace material_test
 }  // namespace penstock::tls

@@ -8,7 +8,7 @@
 #include "tls_files.hpp"
 
 namespace penstock::tls {
-namespace {
+namespace watch_test {
 
 using std::chrono::milliseconds;
 
@@ -87,5 +87,5 @@ TEST_F(TlsWatch, AnExpiredCertificate_IsAnErrorInTheLog) {
     EXPECT_TRUE(until([&] { return log.count("certificate CN=old in " + tls.files.certificate + " expired at ") == 1; }));
 }
 
-}  // namespace
+}  // namespace watch_test
 }  // namespace penstock::tls

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace penstock::worker {
-namespace {
+namespace idle_test {
 
 constexpr TscRate kRate{1'000'000'000};  // a tick is a nanosecond
 constexpr uint64_t kUs = 1'000;
@@ -119,5 +119,5 @@ TEST(Idle, RateOfTheClockDoesNotMatter) {
     EXPECT_EQ(longest, IdleWatch::kLongestUs * kFast.hz / 1'000'000);
 }
 
-}  // namespace
+}  // namespace idle_test
 }  // namespace penstock::worker
