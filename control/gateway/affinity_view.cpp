@@ -17,6 +17,7 @@ v1::AffinityEntry to_proto(const worker::AffinityView& view) {
     *message.mutable_backend() = rpc::to_proto(view.backend.address, view.backend.port);
     message.set_age_ms(view.age_ms);
     message.set_remaining_ms(view.remaining_ms);
+    message.set_all_ports(view.service.affinity_scope() == lb::AffinityScope::Service);
     return message;
 }
 

@@ -21,7 +21,8 @@ bool same_backends(const model::Service& a, const model::Service& b) {
         return std::tie(x.address, x.port, x.weight) == std::tie(y.address, y.port, y.weight);
     };
     // Backends of another Service object have other ids (BackendKey).
-    return a.scheduler == b.scheduler && a.affinity_timeout_s == b.affinity_timeout_s && a.uid == b.uid && a.probe == b.probe &&
+    return a.scheduler == b.scheduler && a.affinity_timeout_s == b.affinity_timeout_s && a.affinity_scope == b.affinity_scope &&
+           a.uid == b.uid && a.probe == b.probe &&
            std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
                return x.source == y.source && x.when_empty == y.when_empty && std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
            });
@@ -114,6 +115,9 @@ void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey>
     for (const auto& key : touched) {
         take_over(input, key);
     }
+    for (const auto& key : affinity_.regroup()) {
+        due_.insert(&ports_.at(key));
+    }
     settle();
     end_round();
     if (was_released_ && !short_of_ids_.empty()) {
@@ -159,7 +163,8 @@ void Compiler::take_over(const CompileInput& input, const model::ServiceKey& key
         let_go(port, false, false);
         hold_no_longer(port);
         want_no_longer(port);
-        affinity_.service_is_gone(key);
+        affinity_.expect(port.desired.get(), nullptr);
+        affinity_.service_is_gone(key, port.in_force.service.get());
         port.desired = nullptr;
         port.in_force = {};
         port.refusal.reset();
@@ -169,6 +174,7 @@ void Compiler::take_over(const CompileInput& input, const model::ServiceKey& key
     ServicePort& port = ports_.try_emplace(key, ServicePort{.key = key}).first->second;
     if (port.desired != *next) {
         want_no_longer(port);
+        affinity_.expect(port.desired.get(), next->get());
         port.desired = *next;
         want(port);
         due_.insert(&port);
@@ -198,6 +204,7 @@ void Compiler::end_round() {
         }
         port->former = port->in_force;
     }
+    affinity_.release_unused();
     for (ServicePort* port : std::exchange(considered_, {})) {
         if (port->desired == nullptr) {
             ports_.erase(model::ServiceKey(port->key));
@@ -215,7 +222,7 @@ void Compiler::consider(ServicePort& port) {
         return;
     }
     const Programmed& former = port.former;
-    if (former.service != nullptr && former.health == port.health && !affinity_.is_forgotten(port.key) &&
+    if (former.service != nullptr && former.health == port.health && affinity_.is_current(*former.service, *port.desired) &&
         (former.desired == port.desired || same_backends(*former.desired, *port.desired))) {
         accept(port, former.service);
     } else if (auto service = build_service(port)) {
@@ -284,7 +291,8 @@ std::shared_ptr<const lb::Service> Compiler::build_service(ServicePort& port) {
 lb::BackendSet Compiler::build_set(ServiceId id, const ServicePort& port, const model::BackendSet& desired) const {
     const model::Service& service = *port.desired;
     const auto& probe = service.probe;
-    lb::BackendSet set{.usable = {}, .ring = {}, .order = {}, .positions = {}, .source = desired.source, .when_empty = desired.when_empty};
+    lb::BackendSet set{
+        .usable = {}, .ring = {}, .order = {}, .positions = {}, .by_id = {}, .source = desired.source, .when_empty = desired.when_empty};
     const bool any_passes = passes_any(desired, probe, port.health);
     if (!any_passes && probe && probe->fails_closed && !desired.endpoints.empty()) {
         set.when_empty = lb::EmptyAction::Reject;  // there are endpoints, and clients shall not wait for them

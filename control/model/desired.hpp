@@ -147,7 +147,9 @@ struct Service {
     std::vector<Prefix> source_ranges;  // sorted; who may open flows to filtered frontends; empty: nobody
     bool source_ranges_deny = false;    // the other way round: all but those may, and empty: everybody (ANN-04)
     uint32_t affinity_timeout_s = 0;    // session affinity by client address (AFF-003); 0: none
-    uint32_t idle_timeout_s = 0;        // of established and two-way flows (ANN-03); 0: NAT-008's
+    // What a client is pinned for: the same at all ports of a Service (AFF-002). Without affinity: Port.
+    lb::AffinityScope affinity_scope = lb::AffinityScope::Port;
+    uint32_t idle_timeout_s = 0;  // of established and two-way flows (ANN-03); 0: NAT-008's
     // What becomes of established flows whose endpoint or frontend is gone (DRAIN-004): unset: they go on until they close or idle;
     // else they are reset after so many seconds, 0 at once.
     std::optional<uint32_t> drain_timeout_s;

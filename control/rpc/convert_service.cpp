@@ -380,6 +380,12 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
         }
     }
     service.affinity_timeout_s = message.affinity_timeout_s();
+    if (message.affinity_all_ports()) {
+        if (service.affinity_timeout_s == 0) {
+            return invalid("affinity_all_ports without affinity_timeout_s");
+        }
+        service.affinity_scope = lb::AffinityScope::Service;
+    }
     service.idle_timeout_s = message.idle_timeout_s();
     if (message.has_drain_timeout_s()) {
         service.drain_timeout_s = message.drain_timeout_s();
@@ -458,6 +464,7 @@ v1::Service to_proto(const model::Service& service) {
     }
     message.set_uid(service.uid.value());
     message.set_affinity_timeout_s(service.affinity_timeout_s);
+    message.set_affinity_all_ports(service.affinity_scope == lb::AffinityScope::Service);
     message.set_idle_timeout_s(service.idle_timeout_s);
     if (service.drain_timeout_s) {
         message.set_drain_timeout_s(*service.drain_timeout_s);

@@ -30,11 +30,11 @@ constexpr uint64_t claimed_bit(uint32_t slot) noexcept {
 constexpr uint64_t kLive = live_bit(Bucket::kSlots) - 1;
 constexpr uint64_t kVersionOne = uint64_t{1} << (2 * Bucket::kSlots);
 
-// A slot's value: new:1 | tentative:1 | stay:10 | backend:20 | time:32.
-constexpr unsigned kBackendShift = 32, kStayShift = 52;
+// A slot's value: new:1 | tentative:1 | stay:10 | endpoint:20 | time:32.
+constexpr unsigned kEndpointShift = 32, kStayShift = 52;
 constexpr uint64_t kNew = uint64_t{1} << 63, kTentative = uint64_t{1} << 62;
-constexpr uint64_t kBackendMask = limits::kBackendsMax - 1;
-// An entry that has ended: no backend has its stay. The rest is of the client's hash, so that no other client's is taken for it.
+constexpr uint64_t kEndpointMask = limits::kBackendsMax - 1;
+// An entry that has ended: no endpoint has its stay. The rest is of the client's hash, so that no other client's is taken for it.
 constexpr uint64_t kStayMask = 0x3ff;
 constexpr uint64_t kNothing = kStayMask << kStayShift;
 constexpr bool is_nothing(uint64_t value) noexcept {
@@ -43,14 +43,14 @@ constexpr bool is_nothing(uint64_t value) noexcept {
 constexpr uint64_t nothing_of(uint64_t hash) noexcept {
     return kNothing | hash >> (64 - kStayShift);
 }
-static_assert(limits::kBackendsMax <= 1U << (kStayShift - kBackendShift) && std::has_single_bit(limits::kBackendsMax));
+static_assert(limits::kBackendsMax <= 1U << (kStayShift - kEndpointShift) && std::has_single_bit(limits::kBackendsMax));
 static_assert(Backend::kStays <= kStayMask);
 
 constexpr uint64_t established(const Backend& backend, CoarseTime now) noexcept {
-    return uint64_t{backend.stay} << kStayShift | uint64_t{backend.id.value} << kBackendShift | now.value;
+    return uint64_t{backend.stay} << kStayShift | uint64_t{backend.endpoint.value} << kEndpointShift | now.value;
 }
-constexpr BackendId backend_of(uint64_t value) noexcept {
-    return {static_cast<uint32_t>(value >> kBackendShift & kBackendMask)};
+constexpr EndpointId endpoint_of(uint64_t value) noexcept {
+    return {static_cast<uint32_t>(value >> kEndpointShift & kEndpointMask)};
 }
 constexpr uint16_t stay_of(uint64_t value) noexcept {
     return static_cast<uint16_t>(value >> kStayShift & kStayMask);
@@ -58,8 +58,8 @@ constexpr uint16_t stay_of(uint64_t value) noexcept {
 constexpr CoarseTime time_of(uint64_t value) noexcept {
     return {static_cast<uint32_t>(value)};
 }
-constexpr bool names_same_backend(uint64_t a, uint64_t b) noexcept {
-    return ((a ^ b) & ~(kNew | kTentative)) >> kBackendShift == 0;
+constexpr bool names_same_endpoint(uint64_t a, uint64_t b) noexcept {
+    return ((a ^ b) & ~(kNew | kTentative)) >> kEndpointShift == 0;
 }
 // The same with another time, and without `marks`.
 constexpr uint64_t refreshed_at(uint64_t value, CoarseTime now, uint64_t marks) noexcept {
@@ -73,13 +73,14 @@ bool holds(uint64_t value, CoarseTime now, int32_t limit) noexcept {
     return !is_nothing(value) && age < limit && age > -kAheadMax;
 }
 
-// Where in the set the value's backend is; kNone unless the client still has a claim to it.
+// Where in the set the value's endpoint is; kNone unless the client still has a claim to it.
 uint32_t honoured_position(uint64_t value, const AffinityTable::Question& question) noexcept {
     if (!holds(value, question.now, question.limit)) {
-        return BackendPositions::kNone;
+        return EndpointPositions::kNone;
     }
-    const uint32_t position = question.set.positions.find(backend_of(value));
-    return position != BackendPositions::kNone && question.set.usable[position].stay == stay_of(value) ? position : BackendPositions::kNone;
+    const uint32_t position = question.set.positions.find(endpoint_of(value));
+    return position != EndpointPositions::kNone && question.set.usable[position].stay == stay_of(value) ? position
+                                                                                                        : EndpointPositions::kNone;
 }
 
 }  // namespace
@@ -104,7 +105,7 @@ Result<AffinityTable> AffinityTable::create(std::span<std::byte> memory, uint32_
 AffinityTable::Hashed AffinityTable::hashed(const AffinityKey& key) const noexcept {
     Hashed out{.bucket = nullptr,
                .client = {load<uint64_t>(key.client.bytes().data()), load<uint64_t>(key.client.bytes().data() + 8)},
-               .owner = uint64_t{key.service.value} << 32 | key.epoch,
+               .owner = uint64_t{key.owner.value} << 32 | key.epoch,
                .nothing = 0,
                .tag = 0};
     const uint64_t hash = mix_.of(out.client[0], out.client[1], out.owner, 0, 0);
@@ -135,7 +136,7 @@ AffinityTable::Sight AffinityTable::scan(const Hashed& at, uint64_t state) noexc
 // nearly every bucket. Where all have one, a tentative entrant gets none. So a flood towards a Service takes the tentative entries and,
 // once, one of seven of the largest holder's established ones; more than that it takes only from itself.
 //
-// Of our own service port we know which entries have expired; those of others are removed by the sweep (WorkerSet::sweep_affinity).
+// Of our own owner we know which entries have expired; those of others are removed by the sweep (WorkerSet::sweep_affinity).
 uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question& question, Entrant entrant) noexcept {
     struct Candidate {
         uint32_t slot = Answer::kNone;
@@ -143,12 +144,12 @@ uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question&
         bool is_own = false;
         int32_t age = 0;
     };
-    std::array<uint32_t, Bucket::kSlots> services;
+    std::array<uint32_t, Bucket::kSlots> owners;
     for (uint32_t slot = 0; slot < Bucket::kSlots; ++slot) {
         if ((state & (claimed_bit(slot) | live_bit(slot))) == 0) {
             return slot;
         }
-        services[slot] = static_cast<uint32_t>(at.bucket->slots[slot].owner.load(std::memory_order_relaxed) >> 32);
+        owners[slot] = static_cast<uint32_t>(at.bucket->slots[slot].owner.load(std::memory_order_relaxed) >> 32);
     }
     Candidate tentative, lasting;
     for (uint64_t live = state & kLive; live != 0; live &= live - 1) {
@@ -159,8 +160,8 @@ uint32_t AffinityTable::victim(const Hashed& at, uint64_t state, const Question&
             return slot;
         }
         const Candidate candidate{.slot = slot,
-                                  .held = static_cast<uint32_t>(std::ranges::count(services, services[slot])),
-                                  .is_own = services[slot] == question.key.service.value,
+                                  .held = static_cast<uint32_t>(std::ranges::count(owners, owners[slot])),
+                                  .is_own = owners[slot] == question.key.owner.value,
                                   .age = units_between(time_of(value), question.now)};
         Candidate& best = (value & kTentative) != 0 ? tentative : lasting;
         const auto rank = [](const Candidate& c) { return std::tuple(c.held, c.is_own, c.age); };
@@ -273,7 +274,7 @@ void AffinityTable::open(const Pin& pin, CoarseTime now) noexcept {
     uint64_t present = pin.value->load(std::memory_order_relaxed);
     // Once more where another flow of the client was quicker: it may have withdrawn what ours stands on.
     for (int tries = 0; tries < 2; ++tries) {
-        const bool is_ours = names_same_backend(present, pin.word);
+        const bool is_ours = names_same_endpoint(present, pin.word);
         const bool is_settled = (present & kTentative) == 0 || ((present & kNew) == 0 && units_between(time_of(present), now) <= 0);
         if ((!is_ours && present != pin.nothing) || (is_ours && is_settled)) {
             return;
@@ -293,7 +294,7 @@ AffinityTable::Established AffinityTable::establish(const Question& question, ui
     if (answer.position == position && answer.pin.value != nullptr) {
         uint64_t present = answer.pin.word;
         // Where it fails, another flow of the client was quicker, or the entry is gone.
-        for (int tries = 0; tries < 2 && names_same_backend(present, answer.pin.word); ++tries) {
+        for (int tries = 0; tries < 2 && names_same_endpoint(present, answer.pin.word); ++tries) {
             if (answer.pin.value->compare_exchange_strong(present, refreshed_at(present, question.now, kNew | kTentative),
                                                           std::memory_order_relaxed)) {
                 break;
@@ -327,10 +328,10 @@ bool AffinityTable::copy(const Bucket& bucket, uint64_t& state, std::array<Affin
             const uint64_t owner = from.owner.load(std::memory_order_acquire);
             const uint64_t words[2] = {from.client[0].load(std::memory_order_acquire), from.client[1].load(std::memory_order_acquire)};
             const uint64_t value = from.value.load(std::memory_order_acquire);
-            entries[slot] = {.key = {.service = {static_cast<uint32_t>(owner >> 32)},
+            entries[slot] = {.key = {.owner = {static_cast<uint32_t>(owner >> 32)},
                                      .epoch = static_cast<uint32_t>(owner),
                                      .client = IpAddr::v6(std::bit_cast<std::array<uint8_t, 16>>(words))},
-                             .backend = is_nothing(value) ? BackendId{} : backend_of(value),
+                             .endpoint = is_nothing(value) ? EndpointId{} : endpoint_of(value),
                              .stay = stay_of(value),
                              .refreshed = time_of(value)};
         }
@@ -350,7 +351,7 @@ void AffinityTable::for_each(const std::function<bool(const AffinityEntry&)>& vi
         }
         for (uint64_t live = state & kLive; live != 0; live &= live - 1) {
             const AffinityEntry& entry = entries[static_cast<size_t>(std::countr_zero(live))];
-            if (entry.backend.is_set() && !visit(entry)) {
+            if (entry.endpoint.is_set() && !visit(entry)) {
                 return;
             }
         }
@@ -370,7 +371,7 @@ uint32_t AffinityTable::remove_if(uint32_t first, uint32_t count, const std::fun
             uint32_t named = 0;
             for (uint64_t live = state & kLive; live != 0; live &= live - 1) {
                 const auto slot = static_cast<uint32_t>(std::countr_zero(live));
-                const bool has_ended = !entries[slot].backend.is_set();
+                const bool has_ended = !entries[slot].endpoint.is_set();
                 if (has_ended || is_dead(entries[slot])) {
                     ends |= live_bit(slot);
                     named += has_ended ? 0 : 1;

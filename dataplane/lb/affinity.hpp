@@ -1,16 +1,17 @@
 // Session affinity by client address: one table for all workers that remembers which backend a client of a service port has (AFF-001), so
-// that its next flow gets it too, whatever frontend, source port and worker it comes by. Only new flows of Services with affinity look
-// here. The memory is handed in, its size is fixed, and nothing blocks: every step ends after a bounded number of tries, and what was not
-// settled by then is a flow without an entry.
+// that its next flow gets it too, whatever frontend, source port and worker it comes by. Where the ports of a Service share their entries
+// (AffinityScope::Service), an entry names the endpoint without its port. Only new flows of Services with affinity look here. The memory is
+// handed in, its size is fixed, and nothing blocks: every step ends after a bounded number of tries, and what was not settled by then is a
+// flow without an entry.
 //
-//   keyed hash of (service port, epoch, client)
+//   keyed hash of (owner, epoch, client)
 //      | high bits                                             one bucket, four cache lines
 //      v                                                       +--------------------------------------------------+
 //   [bucket][bucket] .. [bucket]                               | state: version | claimed slots | live slots      |
 //                                                              | 7 tags: low bits of each entry's hash            |
-//                                                              | 7 slots: client | service port, epoch | value    |
+//                                                              | 7 slots: client | owner, epoch | value           |
 //                                                              +--------------------------------------------------+
-//   value: new | tentative | stay | backend | time of the last new flow  state, tags and the first slot share a line
+//   value: new | tentative | stay | endpoint | time of the last new flow  state, tags and the first slot share a line
 //
 // An entry is tentative until a flow of its client is established, which only the client can do (of TCP and SCTP; docs/adr/0018). Until
 // then it counts all the same, so that flows which a client opens at once get one backend; but a full bucket gives it up first. It is new
@@ -64,7 +65,7 @@
 namespace penstock::lb {
 
 struct AffinityKey {
-    ServiceId service;
+    AffinityOwner owner;
     uint32_t epoch = 0;
     IpAddr client;
     bool operator==(const AffinityKey&) const = default;
@@ -73,7 +74,7 @@ struct AffinityKey {
 // A copy of one entry, for who lists, sweeps or clears.
 struct AffinityEntry {
     AffinityKey key;
-    BackendId backend;
+    EndpointId endpoint;
     uint16_t stay = 0;
     CoarseTime refreshed;
     [[nodiscard]] bool is_past(CoarseTime now, int32_t limit) const noexcept { return units_between(refreshed, now) >= limit; }
@@ -82,7 +83,7 @@ struct AffinityEntry {
 namespace detail {
 struct AffinitySlot {
     std::atomic<uint64_t> client[2];
-    std::atomic<uint64_t> owner;  // service port << 32 | epoch
+    std::atomic<uint64_t> owner;  // AffinityOwner << 32 | epoch
     std::atomic<uint64_t> value;
 };
 struct alignas(kCacheLine) AffinityBucket {
@@ -112,7 +113,7 @@ class AffinityTable {
         uint64_t nothing = 0;                    // what stands there when that other flow has withdrawn its own
     };
     struct Answer {
-        static constexpr uint32_t kNone = BackendPositions::kNone;
+        static constexpr uint32_t kNone = EndpointPositions::kNone;
         uint32_t position = kNone;  // in the set
         Pin pin;
         bool evicted = false;  // another client lost its entry

@@ -16,6 +16,9 @@ struct Backend {
     // stay has no claim to it (AFF-005). 0 where the Service has no session affinity.
     uint16_t stay = 0;
     static constexpr uint16_t kStays = 1'023;
+    // What affinity entries call it. It has the number of `id`; where a client is pinned for all ports of a Service, the number of its
+    // address, which the Service's other ports use as well. Unset where the Service has no session affinity.
+    EndpointId endpoint = {};
     constexpr bool operator==(const Backend&) const = default;
 };
 

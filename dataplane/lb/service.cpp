@@ -54,6 +54,35 @@ const char* to_string(EmptyAction action) noexcept {
     return "unknown";
 }
 
+const char* to_string(AffinityScope scope) noexcept {
+    switch (scope) {
+        case AffinityScope::Port:
+            return "port";
+        case AffinityScope::Service:
+            return "service";
+    }
+    return "unknown";
+}
+
+void BackendSet::index_for_affinity(AffinityScope scope) {
+    if (scope == AffinityScope::Port) {
+        for (Backend& backend : usable) {
+            backend.endpoint = {backend.id.value};
+        }
+    }
+    positions = EndpointPositions::build(usable);
+    by_id = scope == AffinityScope::Port ? BackendPositions() : BackendPositions::build(usable);
+}
+
+uint32_t BackendSet::pinned_position(BackendId id) const noexcept {
+    if (by_id.empty()) {
+        return positions.find({id.value});
+    }
+    // Several backends may have one address; entries lead to the first.
+    const uint32_t own = by_id.find(id);
+    return own == BackendPositions::kNone ? own : positions.find(usable[own].endpoint);
+}
+
 const char* to_string(FrontendClass cls) noexcept {
     switch (cls) {
         case FrontendClass::ClusterIp:

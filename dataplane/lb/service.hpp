@@ -63,15 +63,38 @@ enum class EmptyAction : uint8_t {
 };
 [[nodiscard]] const char* to_string(EmptyAction action) noexcept;
 
+// What a client is pinned for (AFF-002).
+enum class AffinityScope : uint8_t {
+    Port,     // each service port alone
+    Service,  // all ports of the Service together: one Pod, on whichever port the client comes first
+};
+[[nodiscard]] const char* to_string(AffinityScope scope) noexcept;
+
+// The entries of one service port.
+[[nodiscard]] constexpr AffinityOwner affinity_owner_of(ServiceId service_port) noexcept {
+    return {service_port.value};
+}
+// The entries of all ports of a Service. No two Services have the same epoch.
+[[nodiscard]] constexpr AffinityOwner affinity_owner_of_all_ports(uint32_t epoch) noexcept {
+    return {uint32_t{1} << 31 | epoch};
+}
+
 // The backends that one traffic policy allows. External and internal policy of a service port differ, so a Service has one or two sets.
 struct BackendSet {
     // Sorted by (address, port): the order is part of the state, and the same on every gateway. No weight is 0 (EP-018).
     std::vector<Backend> usable;
-    MaglevRing ring;             // prepare() fills what the scheduler looks at: sh, dh, mh,
-    WeightedOrder order;         // wrr
-    BackendPositions positions;  // built where the Service has session affinity, else empty
+    MaglevRing ring;              // prepare() fills what the scheduler looks at: sh, dh, mh,
+    WeightedOrder order;          // wrr
+    EndpointPositions positions;  // of what affinity entries name; built where the Service has session affinity, else empty
+    BackendPositions by_id;       // built where a client is pinned for all ports of the Service, else empty
     SourceMode source = SourceMode::Translate;
     EmptyAction when_empty = EmptyAction::Reject;
+
+    // Fills both for a Service with affinity, once `usable` is complete. Scope Port: each backend is called by its id; else its `endpoint`
+    // is set already.
+    void index_for_affinity(AffinityScope scope);
+    // The position that an affinity entry of this backend leads to, or kNone.
+    [[nodiscard]] uint32_t pinned_position(BackendId id) const noexcept;
 };
 
 // Makes `set` ready for `scheduler`. Control thread, once `usable` is complete.
@@ -88,7 +111,11 @@ struct Service {
     // Session affinity by client address (lb/affinity.hpp); 0: none. A new epoch forgets every entry; none is ever given out twice.
     uint32_t affinity_timeout_s = 0;
     uint32_t affinity_epoch = 0;
+    AffinityOwner affinity_owner;  // of the entries, besides the epoch; unset without affinity
 
+    [[nodiscard]] AffinityScope affinity_scope() const noexcept {
+        return has_affinity() && affinity_owner != affinity_owner_of(id) ? AffinityScope::Service : AffinityScope::Port;
+    }
     [[nodiscard]] bool has_affinity() const noexcept { return affinity_timeout_s != 0; }
     // "default/web:http", or "default/web" where the port has no name.
     [[nodiscard]] std::string display_name() const;

@@ -8,7 +8,7 @@ namespace penstock::pipeline {
 
 lb::AffinityTable::Question affinity_question(const WorkerContext& ctx, const lb::Service& service, const lb::BackendSet& set,
                                               const IpAddr& client, CoarseTime now) noexcept {
-    return {.key = {service.id, service.affinity_epoch, client},
+    return {.key = {service.affinity_owner, service.affinity_epoch, client},
             .set = set,
             .now = now,
             .limit = static_cast<int32_t>(ctx.clock.units(ctx.rate.seconds(service.affinity_timeout_s)))};
@@ -24,7 +24,7 @@ void confirm_affinity(WorkerContext& ctx, ConnectionIndex index) noexcept {
         return;  // the configuration has changed
     }
     for (const lb::BackendSet& set : frontend->service->sets) {
-        const uint32_t position = set.positions.find(connection.backend);
+        const uint32_t position = set.pinned_position(connection.backend);
         if (position != lb::BackendPositions::kNone) {
             const auto question = affinity_question(ctx, *frontend->service, set, forward.source, ctx.now_coarse);
             ctx.count()[stats::Counter::AffinityEvictions].add(ctx.affinity.establish(question, position).evicted ? 1 : 0);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
+#include <vector>
 
 #include "dataplane/worker/worker_set_impl.hpp"
 
@@ -16,34 +18,52 @@ class EntriesInForce {
         : services_(snapshot.services), clock_(context.clock), rate_(context.rate), now_(clock_.at(context.timeline.shown(rte_rdtsc()))) {
         services_->for_each_row([&](const lb::FrontendRow& row) {
             if (row.service->has_affinity()) {
-                by_id_.emplace(row.service->id, row.service);
+                auto& services = by_owner_[row.service->affinity_owner];
+                if (std::ranges::find(services, row.service) == services.end()) {
+                    services.push_back(row.service);
+                }
             }
         });
+        for (auto& [owner, services] : by_owner_) {
+            std::ranges::sort(services, {}, [](const lb::Service* service) { return std::tie(service->port_name, service->protocol); });
+        }
     }
 
     [[nodiscard]] std::optional<AffinityView> view(const lb::AffinityEntry& entry) const {
-        const auto service = by_id_.find(entry.key.service);
-        if (service == by_id_.end() || service->second->affinity_epoch != entry.key.epoch) {
+        const auto services = by_owner_.find(entry.key.owner);
+        if (services == by_owner_.end()) {
             return std::nullopt;
         }
-        const auto limit = static_cast<int32_t>(clock_.units(rate_.seconds(service->second->affinity_timeout_s)));
-        for (const lb::BackendSet& set : service->second->sets) {
-            const uint32_t position = set.positions.find(entry.backend);
-            if (position != lb::BackendPositions::kNone && set.usable[position].stay == entry.stay && !entry.is_past(now_, limit)) {
-                const int32_t age = units_between(entry.refreshed, now_);
-                return AffinityView{*service->second, set.usable[position], entry.key.client, clock_.to_milliseconds(age),
-                                    clock_.to_milliseconds(limit - std::max(age, 0))};
+        for (const lb::Service* service : services->second) {
+            if (auto view = view_at(*service, entry)) {
+                return view;
             }
         }
         return std::nullopt;
     }
 
  private:
+    [[nodiscard]] std::optional<AffinityView> view_at(const lb::Service& service, const lb::AffinityEntry& entry) const {
+        if (service.affinity_epoch != entry.key.epoch) {
+            return std::nullopt;
+        }
+        const auto limit = static_cast<int32_t>(clock_.units(rate_.seconds(service.affinity_timeout_s)));
+        for (const lb::BackendSet& set : service.sets) {
+            const uint32_t position = set.positions.find(entry.endpoint);
+            if (position != lb::EndpointPositions::kNone && set.usable[position].stay == entry.stay && !entry.is_past(now_, limit)) {
+                const int32_t age = units_between(entry.refreshed, now_);
+                return AffinityView{service, set.usable[position], entry.key.client, clock_.to_milliseconds(age),
+                                    clock_.to_milliseconds(limit - std::max(age, 0))};
+            }
+        }
+        return std::nullopt;
+    }
+
     std::shared_ptr<const lb::ServiceTable> services_;
     const CoarseClock& clock_;
     TscRate rate_;
     CoarseTime now_;
-    std::unordered_map<ServiceId, const lb::Service*> by_id_;
+    std::unordered_map<AffinityOwner, std::vector<const lb::Service*>> by_owner_;  // the service ports that share entries, in order
 };
 
 }  // namespace

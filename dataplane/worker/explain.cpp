@@ -387,16 +387,17 @@ class Teller {
         if (!service.has_affinity()) {
             return std::nullopt;
         }
+        const std::string scope = service.affinity_scope() == lb::AffinityScope::Service ? ", on all ports of the Service" : "";
         const CoarseTime now = context.clock.at(context.timeline.shown(rte_rdtsc()));
         const auto found = context.affinity.find(pipeline::affinity_question(context, service, set, query_.key.source, now));
         if (found.position == lb::AffinityTable::Answer::kNone) {
-            step("affinity", "none: the client will be pinned to what the scheduler chooses");
+            step("affinity", "none: the client will be pinned to what the scheduler chooses" + scope);
             return std::nullopt;
         }
         const lb::Backend& backend = set.usable[found.position];
         const uint64_t age_ms = context.clock.to_milliseconds(units_between(lb::AffinityTable::refreshed(found.pin), now));
         step("affinity", "pinned to " + socket_text(backend.address, backend.port) + ", refreshed " + std::to_string(age_ms / 1000) +
-                             " s ago, for " + std::to_string(service.affinity_timeout_s) + " s");
+                             " s ago, for " + std::to_string(service.affinity_timeout_s) + " s" + scope);
         return found.position;
     }
 

@@ -19,7 +19,8 @@ namespace penstock::worker {
 
 class WorkerSet;
 
-// An affinity entry in force: current epoch, not expired, its backend in some set of the Service. The references live as long as the call.
+// An affinity entry in force: current epoch, not expired, its backend in some set of the Service. Where the ports of a Service share
+// their entries, `service` is the first of them that has the endpoint. The references live as long as the call.
 struct AffinityView {
     const lb::Service& service;
     const lb::Backend& backend;

@@ -166,8 +166,13 @@ class FullCompiler {
     }
 
     lb::BackendSet build_set(ServiceId service, const model::BackendSet& desired, lb::SchedulerKind scheduler) const {
-        lb::BackendSet set{
-            .usable = {}, .ring = {}, .order = {}, .positions = {}, .source = desired.source, .when_empty = desired.when_empty};
+        lb::BackendSet set{.usable = {},
+                           .ring = {},
+                           .order = {},
+                           .positions = {},
+                           .by_id = {},
+                           .source = desired.source,
+                           .when_empty = desired.when_empty};
         set.usable.reserve(desired.endpoints.size());
         for (const auto& endpoint : desired.endpoints) {
             if (endpoint.weight > 0) {  // weight 0 takes no new flows and keeps those it has (EP-018)

@@ -184,6 +184,12 @@ BackendId VirtualGateway::backend_id(const TestService& service, const IpAddr& a
     return backend_ids_.back().second;
 }
 
+uint16_t VirtualGateway::stay_of(Stay& stay) const {
+    stay.number = static_cast<uint16_t>(stay.number + (stay.seen_in + 1 < services_generation_ ? 1 : 0));
+    stay.seen_in = services_generation_;
+    return stay.number;
+}
+
 lb::BackendSet VirtualGateway::backend_set(const TestService& service, const std::vector<uint8_t>& hosts, IpFamily family,
                                            lb::SourceMode source) {
     lb::BackendSet set;
@@ -192,13 +198,16 @@ lb::BackendSet VirtualGateway::backend_set(const TestService& service, const std
     for (const uint8_t host : hosts) {
         const IpAddr address = backend_address(host, family);
         const BackendId id = backend_id(service, address);
-        Stay& stay = stays_[id.value];
-        stay.number = static_cast<uint16_t>(stay.number + (stay.seen_in + 1 < services_generation_ ? 1 : 0));
-        stay.seen_in = services_generation_;
-        set.usable.push_back({id, address, service.backend_port, 1, stay.number});
+        lb::Backend& backend = set.usable.emplace_back(lb::Backend{id, address, service.backend_port, 1, stay_of(stays_[id.value])});
+        if (service.affinity_group != 0) {
+            const auto next = EndpointId{static_cast<uint32_t>(numbered_.size())};
+            Numbered& numbered = numbered_.try_emplace({service.affinity_group, address}, Numbered{next, {}}).first->second;
+            backend.endpoint = numbered.number;
+            backend.stay = stay_of(numbered.stay);
+        }
     }
     if (service.affinity_timeout_s != 0) {
-        set.positions = lb::BackendPositions::build(set.usable);
+        set.index_for_affinity(service.affinity_group == 0 ? lb::AffinityScope::Port : lb::AffinityScope::Service);
     }
     lb::prepare(set, service.scheduler);
     return set;
@@ -216,7 +225,11 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
         row->protocol = service.protocol;
         row->scheduler = service.scheduler;
         row->affinity_timeout_s = service.affinity_timeout_s;
-        row->affinity_epoch = service.affinity_timeout_s == 0 ? 0 : service.affinity_epoch;
+        if (row->has_affinity()) {
+            row->affinity_epoch = service.affinity_epoch;
+            row->affinity_owner =
+                service.affinity_group == 0 ? lb::affinity_owner_of(row->id) : lb::affinity_owner_of_all_ports(service.affinity_group);
+        }
         const auto endpoints_for = [&](IpFamily frontend) { return service.endpoints_of.value_or(frontend); };
         for (const std::vector<uint8_t>* hosts : {&service.backends, &service.local_backends}) {
             for (const IpFamily family : kFamilies) {

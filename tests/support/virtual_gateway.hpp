@@ -56,6 +56,8 @@ struct TestService {
     std::optional<std::vector<Prefix>> source_ranges;
     uint32_t affinity_timeout_s = 0;
     uint32_t affinity_epoch = 1;
+    // Service ports with one number pin a client together (scope Service); 0: each alone. They have one epoch.
+    uint32_t affinity_group = 0;
     std::vector<std::pair<IpAddr, L4Port>> local_frontends;  // as of policy Local: they offer local_backends only
     std::vector<uint8_t> local_backends;
     // A set of its own for clients inside the cluster (ETP-006, NAT-004).
@@ -249,7 +251,14 @@ class VirtualGateway {
         uint16_t number = 0;
         uint64_t seen_in = 0;  // the newest generation of Services that had the backend
     };
+    [[nodiscard]] uint16_t stay_of(Stay& stay) const;
     std::map<uint32_t, Stay> stays_;  // by BackendId
+    // By affinity_group and address.
+    struct Numbered {
+        EndpointId number;
+        Stay stay;
+    };
+    std::map<std::pair<uint32_t, IpAddr>, Numbered> numbered_;
     uint64_t services_generation_ = 1;
     std::vector<uint8_t> unresolved_;
     std::vector<Outcome> own_segments_;

@@ -30,8 +30,11 @@ Result<std::string> run_get_affinity(Gateway* gateway, const Request& request) {
 std::string affinity_table(const std::vector<v1::AffinityEntry>& entries) {
     Table table({{"NAMESPACE"}, {"SERVICE"}, {"PORT"}, {"PROTO"}, {"CLIENT"}, {"BACKEND"}, {"AGE"}, {"REMAINING"}});
     for (const v1::AffinityEntry& entry : entries) {
-        table.add({entry.service().namespace_(), entry.service().name(), entry.service().port_name(), text_of(entry.service().protocol()),
-                   entry.client(), text_of(entry.backend()), duration_text(entry.age_ms()), duration_text(entry.remaining_ms())});
+        const bool all = entry.all_ports();  // such an entry names an endpoint without its port
+        table.add({entry.service().namespace_(), entry.service().name(), all ? "*" : entry.service().port_name(),
+                   all ? "*" : text_of(entry.service().protocol()), entry.client(),
+                   all ? entry.backend().address() : text_of(entry.backend()), duration_text(entry.age_ms()),
+                   duration_text(entry.remaining_ms())});
     }
     return table.text();
 }

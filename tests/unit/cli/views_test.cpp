@@ -129,11 +129,14 @@ TEST(Views, AffinityTable) {
         from_text<v1::AffinityEntry>(R"(service { namespace: "default" name: "web" port_name: "http" protocol: PROTOCOL_TCP }
             client: "10.80.1.2" backend { address: "10.80.2.11" port: 9376 } age_ms: 1500 remaining_ms: 10798500)"),
         from_text<v1::AffinityEntry>(R"(service { namespace: "shop" name: "dns" protocol: PROTOCOL_UDP }
-            client: "2001:db8::2" backend { address: "2001:db8::3" port: 53 } age_ms: 12000 remaining_ms: 88000)")};
+            client: "2001:db8::2" backend { address: "2001:db8::3" port: 53 } age_ms: 12000 remaining_ms: 88000)"),
+        from_text<v1::AffinityEntry>(R"(service { namespace: "shop" name: "game" port_name: "chat" protocol: PROTOCOL_UDP }
+            client: "10.80.1.3" backend { address: "10.80.2.11" port: 9376 } age_ms: 12000 remaining_ms: 88000 all_ports: true)")};
     EXPECT_EQ(affinity_table(entries),
               "NAMESPACE  SERVICE  PORT  PROTO  CLIENT       BACKEND           AGE    REMAINING\n"
               "default    web      http  TCP    10.80.1.2    10.80.2.11:9376   1.50s  2h59m\n"
-              "shop       dns      -     UDP    2001:db8::2  [2001:db8::3]:53  12s    1m28s\n");
+              "shop       dns      -     UDP    2001:db8::2  [2001:db8::3]:53  12s    1m28s\n"
+              "shop       game     *     *      10.80.1.3    10.80.2.11        12s    1m28s\n");
 }
 
 TEST(Views, PortsTable) {

@@ -30,7 +30,7 @@ struct Fixture {
 BackendSet set_of(std::vector<Backend> backends) {
     BackendSet set;
     set.usable = std::move(backends);
-    set.positions = BackendPositions::build(set.usable);
+    set.index_for_affinity(AffinityScope::Port);
     return set;
 }
 IpAddr client(uint32_t number) {
@@ -98,6 +98,42 @@ TEST(AffinityTable, AnEntryOfAnEarlierStayIsNoClaim_AFF005) {
     EXPECT_EQ(fixture.table.find(ask(back, 1, 100)).position, kNone);
     EXPECT_EQ(pin(fixture.table, ask(back, 1, 100), 0), 0u);
     EXPECT_EQ(fixture.table.size(), 1u) << "overwritten";
+}
+
+// Two service ports of one Service: other ids and positions, the same endpoint.
+TEST(AffinityTable, AnEntryOfAllPortsNamesTheEndpointAtEachPort_AFF002) {
+    Fixture fixture(70);
+    std::vector<Backend> http = test::make_backends(3), dns = test::make_backends(6);
+    dns.erase(dns.begin(), dns.begin() + 3);
+    for (uint32_t i = 0; i < 3; ++i) {
+        http[i].endpoint = {7 + i};
+        dns[2 - i].endpoint = {7 + i};
+    }
+    BackendSet http_set, dns_set;
+    http_set.usable = http;
+    dns_set.usable = dns;
+    http_set.index_for_affinity(AffinityScope::Service);
+    dns_set.index_for_affinity(AffinityScope::Service);
+    EXPECT_EQ(pin(fixture.table, ask(http_set, 1, 100), 2), 2u);
+    EXPECT_EQ(fixture.table.find(ask(dns_set, 1, 100)).position, 0u);
+    EXPECT_EQ(fixture.table.size(), 1u);
+}
+
+TEST(AffinityTable, SeveralBackendsWithOneAddressAreOneEndpoint_AFF002) {
+    Fixture fixture(70);
+    BackendSet set;
+    set.usable = test::make_backends(3, 4);
+    set.usable[0].endpoint = {1};
+    set.usable[1].endpoint = set.usable[2].endpoint = {0};
+    set.index_for_affinity(AffinityScope::Service);
+    EXPECT_EQ(pin(fixture.table, ask(set, 1, 100), 2), 2u) << "the first flow goes where the scheduler says";
+    EXPECT_EQ(fixture.table.find(ask(set, 1, 100)).position, 1u) << "later ones to the first with that address";
+    EXPECT_EQ(set.pinned_position({6}), 1u);
+    fixture.table.establish(ask(set, 1, 150), set.pinned_position({6}));
+    const auto confirmed = fixture.table.find(ask(set, 1, 150));
+    EXPECT_EQ(AffinityTable::refreshed(confirmed.pin), CoarseTime{150}) << "established by the other one's flow";
+    EXPECT_EQ(set.pinned_position({4}), 0u);
+    EXPECT_EQ(set.pinned_position({7}), kNone);
 }
 
 TEST(AffinityTable, ATimerEndsAtItsLimitAndNotAtAFind_AFF004) {
@@ -209,7 +245,8 @@ TEST(AffinityTable, AServiceTakesFromTheLargestHolderUpToItsShare_AFF010) {
     const BackendSet set = set_of(test::make_backends(4));
     const auto held_by = [&](uint32_t service) {
         uint32_t count = 0;
-        fixture.table.for_each([&](const AffinityEntry& entry) { return count += entry.key.service == ServiceId{service} ? 1 : 0, true; });
+        fixture.table.for_each(
+            [&](const AffinityEntry& entry) { return count += entry.key.owner == AffinityOwner{service} ? 1 : 0, true; });
         return count;
     };
     const auto establish = [&](uint32_t service, uint32_t number, uint32_t now) {
@@ -282,7 +319,7 @@ TEST(AffinityTable, EntriesAreListedAndRemoved) {
     for (const AffinityEntry& entry : all) {
         const uint32_t number = entry.key.client.v4_wire().host() - 0x0b000000;
         EXPECT_EQ(entry.key, (AffinityKey{{3}, 1, client(number)}));
-        EXPECT_EQ(entry.backend, set.usable[number % 4].id);
+        EXPECT_EQ(entry.endpoint, set.usable[number % 4].endpoint);
         EXPECT_EQ(entry.refreshed, CoarseTime{100 + number});
     }
     uint32_t visits = 0;
@@ -343,8 +380,8 @@ TEST(AffinityTableThreads, AClientHasOneBackendOnAllWorkers_AFF009) {
     std::thread lister([&] {
         while (!done.load()) {
             fixture.table.for_each([&](const AffinityEntry& entry) {
-                EXPECT_LT(entry.backend.value, kWorkers);
-                EXPECT_EQ(entry.key.service, ServiceId{3});
+                EXPECT_LT(entry.endpoint.value, kWorkers);
+                EXPECT_EQ(entry.key.owner, AffinityOwner{3});
                 EXPECT_LT(entry.key.client.v4_wire().host() - 0x0b000000, kClients);
                 return true;
             });
@@ -395,7 +432,7 @@ TEST(AffinityTableThreads, SlotsThatChangeHandsAreNeverSeenInHalves_AFF010) {
         std::vector<uint32_t> seen;
         fixture.table.for_each([&](const AffinityEntry& entry) {
             const uint32_t number = entry.key.client.v4_wire().host() - 0x0b000000;
-            wrong.fetch_add(entry.backend.value == number ? 0 : 1);
+            wrong.fetch_add(entry.endpoint.value == number ? 0 : 1);
             seen.push_back(number);
             return true;
         });

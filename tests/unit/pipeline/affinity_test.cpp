@@ -143,6 +143,181 @@ TEST(Affinity, PortsOfAServiceArePinnedApart_AFF002) {
     }
 }
 
+// --- penstock.io/affinity-scope: service ---
+
+constexpr L4Port kChat = 5'222;
+
+// Two ports of one Service, by TCP and UDP, whose endpoints listen on different ports.
+std::vector<TestService> united(std::vector<uint8_t> web_backends = {11, 12, 13, 14},
+                                std::vector<uint8_t> chat_backends = {11, 12, 13, 14}) {
+    TestService web = sticky();
+    web.affinity_group = 1;
+    web.backends = std::move(web_backends);
+    TestService chat = web;
+    chat.name = "web-chat";
+    chat.protocol = Protocol::Udp;
+    chat.frontends = {{kVip, kChat}, {kVip6, kChat}};
+    chat.node_ports = {};
+    chat.backends = std::move(chat_backends);
+    chat.backend_port = 15'222;
+    return {web, chat};
+}
+// A new flow to the one port, or to the other.
+uint8_t by_web(Clients& clients, const std::string& client, const IpAddr& frontend = kVip, uint8_t worker = 0) {
+    return clients.backend(client, frontend, 80, Protocol::Tcp, worker);
+}
+uint8_t by_chat(Clients& clients, const std::string& client, const IpAddr& frontend = kVip, uint8_t worker = 0) {
+    return clients.backend(client, frontend, kChat, Protocol::Udp, worker);
+}
+
+TEST(AffinityOfAllPorts, AClientHasOneEndpointWhicheverPortComesFirst_AFF002_AFF009) {
+    for (const lb::SchedulerKind scheduler : {lb::SchedulerKind::RoundRobin, lb::SchedulerKind::Maglev, lb::SchedulerKind::Random}) {
+        for (const bool is_v4 : {true, false}) {
+            VirtualGateway gateway(VirtualGateway::Options{.workers = 2, .flow_stays_on_queue = true});
+            std::vector<TestService> services = united();
+            services[1].scheduler = scheduler;
+            gateway.publish(services);
+            Clients clients(gateway);
+            const IpAddr& frontend = is_v4 ? kVip : kVip6;
+            const std::string network = is_v4 ? "198.51.100." : "2001:db8:1::";
+            std::set<uint8_t> chosen;
+            for (int i = 1; i <= 16; ++i) {
+                const std::string client = network + std::to_string(i);
+                const bool web_first = i % 3 != 0;
+                const uint8_t first = web_first ? by_web(clients, client, frontend) : by_chat(clients, client, frontend);
+                ASSERT_NE(first, 0);
+                chosen.insert(first);
+                EXPECT_EQ(web_first ? by_chat(clients, client, frontend, 1) : by_web(clients, client, frontend, 1), first) << client;
+                EXPECT_EQ(by_web(clients, client, frontend), first) << client;
+                EXPECT_EQ(by_chat(clients, client, frontend), first) << client;
+                if (is_v4) {
+                    EXPECT_EQ(clients.backend(client, kUpAddress, kNodePort), first) << client << " by NodePort";
+                }
+            }
+            EXPECT_EQ(chosen.size(), 4u) << "other clients have other endpoints";
+            EXPECT_EQ(gateway.count(Counter::AffinityMisses), 16u);
+            EXPECT_EQ(gateway.affinity().size(), 16u);
+        }
+    }
+}
+
+TEST(AffinityOfAllPorts, EachPortHasItsOwnOfTheEndpointsPorts_AFF002) {
+    VirtualGateway gateway;
+    gateway.publish(united());
+    Clients clients(gateway);
+    const auto port_of = [](const Outcome& outcome) {
+        packet::Parsed parsed;
+        EXPECT_TRUE(packet::parse(outcome.frame, parsed).has_value());
+        return parsed.key.destination_port;
+    };
+    EXPECT_EQ(port_of(clients.open("198.51.100.1")), 9'376);
+    EXPECT_EQ(port_of(clients.open("198.51.100.1", kVip, kChat, Protocol::Udp)), 15'222);
+}
+
+TEST(AffinityOfAllPorts, AServiceBesideItIsPinnedByItself_AFF002) {
+    VirtualGateway gateway;
+    std::vector<TestService> services = united();
+    TestService other = services[0];
+    other.name = "other";
+    other.frontends = {{kVip, 81}};
+    other.node_ports = {};
+    other.backends = {15};
+    other.affinity_group = 2;
+    services.push_back(other);
+    TestService alone = other;
+    alone.name = "alone";
+    alone.frontends = {{kVip, 82}};
+    alone.backends = {16};
+    alone.affinity_group = 0;
+    services.push_back(alone);
+    gateway.publish(services);
+    Clients clients(gateway);
+    const uint8_t first = by_web(clients, "198.51.100.1");
+    EXPECT_EQ(clients.backend("198.51.100.1", kVip, 81), 15);
+    EXPECT_EQ(clients.backend("198.51.100.1", kVip, 82), 16);
+    EXPECT_EQ(by_chat(clients, "198.51.100.1"), first);
+    EXPECT_EQ(gateway.affinity().size(), 3u);
+}
+
+TEST(AffinityOfAllPorts, NewFlowsOfAnyPortRestartTheTimer_AFF004) {
+    VirtualGateway gateway;
+    gateway.publish(united());
+    Clients clients(gateway);
+    const uint8_t first = by_web(clients, "198.51.100.1");
+    for (int i = 0; i < 3; ++i) {
+        gateway.advance_seconds(99);
+        EXPECT_EQ(by_chat(clients, "198.51.100.1"), first);
+        gateway.advance_seconds(99);
+        EXPECT_EQ(by_web(clients, "198.51.100.1"), first);
+    }
+    gateway.advance_seconds(101);
+    by_chat(clients, "198.51.100.1");
+    EXPECT_EQ(gateway.count(Counter::AffinityMisses), 2u) << "expired";
+}
+
+TEST(AffinityOfAllPorts, AGoneEndpointGivesWayOnAllPortsAndHasNoClaimWhenItIsBack_AFF005) {
+    VirtualGateway gateway;
+    gateway.publish(united());
+    Clients clients(gateway);
+    const uint8_t first = by_web(clients, "198.51.100.1");
+    std::vector<uint8_t> rest = {11, 12, 13, 14};
+    std::erase(rest, first);
+    gateway.publish(united(rest, rest));
+    const uint8_t moved = by_chat(clients, "198.51.100.1");
+    EXPECT_NE(moved, first);
+    EXPECT_EQ(by_web(clients, "198.51.100.1"), moved);
+    gateway.publish(united());
+    EXPECT_EQ(by_web(clients, "198.51.100.1"), moved);
+    EXPECT_EQ(by_chat(clients, "198.51.100.1"), moved);
+}
+
+// Two rules meet: an entry is honoured only at a port that has its endpoint, and one that is not is overwritten.
+TEST(AffinityOfAllPorts, AnEndpointThatLacksAPortIsReplacedOnAll_AFF002_AFF005) {
+    VirtualGateway gateway;
+    gateway.publish(united({11}, {12}));
+    Clients clients(gateway);
+    EXPECT_EQ(by_web(clients, "198.51.100.1"), 11);
+    EXPECT_EQ(by_chat(clients, "198.51.100.1"), 12) << "11 does not have the port";
+    gateway.publish(united({11, 12}, {12}));
+    EXPECT_EQ(by_web(clients, "198.51.100.1"), 12) << "overwritten, and usable here as well";
+}
+
+TEST(AffinityOfAllPorts, AnEstablishedFlowOfOnePortKeepsTheEntryOfAll_AFF010) {
+    for (const bool web_first : {true, false}) {
+        VirtualGateway gateway(VirtualGateway::Options{.affinity_entries = 70});
+        gateway.publish(united());
+        Clients clients(gateway);
+        std::map<std::string, uint8_t> pinned;
+        for (int i = 0; i < 8; ++i) {
+            const std::string client = "198.51.100." + std::to_string(i);
+            pinned[client] = web_first ? clients.establish(client, 80, Protocol::Tcp) : clients.establish(client, kChat, Protocol::Udp);
+        }
+        for (int i = 0; i < 3'000; ++i) {
+            by_web(clients, "10.1." + std::to_string(i / 256) + "." + std::to_string(i % 256));
+        }
+        EXPECT_GT(gateway.count(Counter::AffinityEvictions), 2'000u);
+        for (const auto& [client, backend] : pinned) {
+            EXPECT_EQ(by_web(clients, client), backend) << client;
+            EXPECT_EQ(by_chat(clients, client), backend) << client;
+        }
+    }
+}
+
+TEST(AffinityOfAllPorts, AnotherEpochForgetsAllPortsAndFlowsStay_AFF007) {
+    VirtualGateway gateway;
+    gateway.publish(united());
+    Clients clients(gateway);
+    const auto datagram =
+        eth().from_mac(kClientMac.to_string()).to_mac(kUpMac.to_string()).ipv4("198.51.100.1", "80.11.12.10").udp(50'000, kChat).build();
+    const uint8_t first = Clients::destination_of(gateway.send(datagram).frame);
+    std::vector<TestService> again = united();
+    again[0].affinity_epoch = again[1].affinity_epoch = 2;
+    gateway.publish(again);
+    by_web(clients, "198.51.100.1");
+    EXPECT_EQ(gateway.count(Counter::AffinityMisses), 2u);
+    EXPECT_EQ(Clients::destination_of(gateway.send(datagram).frame), first);
+}
+
 // To within a second: the coarse clock's unit is a sixteenth.
 TEST(Affinity, TheTimerRestartsAtEachNewFlowAndEndsOnTime_AFF004) {
     VirtualGateway gateway;

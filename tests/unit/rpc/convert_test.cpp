@@ -39,6 +39,7 @@ model::Service everything() {
     service.frontends[0].inside_set = 0;
     service.uid = "3f1c";
     service.affinity_timeout_s = 10800;
+    service.affinity_scope = lb::AffinityScope::Service;
     service.source_ranges_deny = true;
     service.idle_timeout_s = 350;
     service.drain_timeout_s = 0;
@@ -215,6 +216,7 @@ TEST(Convert, EachRuleRefusesByName) {
          "probe: path must begin with / and hold no blanks"},
         {"probe path", [](auto& s) { s.mutable_probe()->set_path("/" + std::string(1024, 'x')); }, "probe: path is longer than 1024 bytes"},
         {"affinity timeout", [](auto& s) { s.set_affinity_timeout_s(86'401); }, "affinity_timeout_s 86401 is not in 0-86400"},
+        {"affinity scope", [](auto& s) { s.set_affinity_timeout_s(0); }, "affinity_all_ports without affinity_timeout_s"},
         {"idle timeout", [](auto& s) { s.set_idle_timeout_s(604'801); }, "idle_timeout_s 604801 is not in 0-604800"},
         {"drain timeout", [](auto& s) { s.set_drain_timeout_s(3'601); }, "drain_timeout_s 3601 is not in 0-3600"},
         {"probe timeout", [](auto& s) { s.mutable_probe()->set_timeout_s(30); }, "probe: timeout_s 30 is not less than interval_s 30"},

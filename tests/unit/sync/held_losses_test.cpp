@@ -61,6 +61,7 @@ TEST(HeldLosses, WhatChangesBesidesIsNotHeldBack) {
         {"another life", [](auto& service) { service.uid = "two"; }},
         {"drain", [](auto& service) { service.drain_timeout_s = 0; }},
         {"affinity", [](auto& service) { service.affinity_timeout_s = 10; }},
+        {"affinity scope", [](auto& service) { service.affinity_scope = lb::AffinityScope::Service; }},
         {"forbidden address",
          [](auto& service) {
              service.sets[0].excluded = {{.address = IpAddr::v4(10, 0, 0, 1), .port = 8080, .why = model::Exclusion::ForbiddenAddress}};
