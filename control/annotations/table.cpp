@@ -235,8 +235,9 @@ constexpr std::array<Row, kSettings> kRows = {{
      "CIDRs of the clients that may open flows to LoadBalancer IPs; spec.loadBalancerSourceRanges goes before", "the entry is skipped"},
     {Setting::ExternalIps, "XIP-008", kExternalIps, "none",
      "external IPs besides spec.externalIPs, under the same rights; read only with --external-ips-annotation", "the entry is skipped"},
-    {Setting::AffinityScope, "AFF-002", kAffinityScope, "port", "whether the ports of a Service pin a client together", "port is used",
-     Support::Neutral, "port"},
+    {Setting::AffinityScope, "AFF-002", kAffinityScope, "port",
+     "what sessionAffinity ClientIP pins a client for: each port of the Service alone, or the Service: one Pod for all its ports",
+     "port is used"},
     {Setting::NodeWeight, "LB-019", kNodeWeight, "as --node-weight says",
      "where Nodes are backends: all get as much, or each as many shares as it has ready Pods of the Service", "--node-weight is used"},
 }};

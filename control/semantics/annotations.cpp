@@ -152,6 +152,7 @@ AnnotationSettings settings_of(const Annotations& object, const Policy& policy, 
     settings.topology_keys = reader.text(Setting::TopologyKeys);
     settings.no_endpoints = reader.word(Setting::NoEndpointsAction) == "drop" ? lb::EmptyAction::Drop : lb::EmptyAction::Reject;
     settings.translate_family = reader.number(Setting::TranslateFamily, 0) == 1;
+    settings.affinity_scope = reader.word(Setting::AffinityScope) == "service" ? lb::AffinityScope::Service : lb::AffinityScope::Port;
     for (const annotations::Row& row : annotations::rows()) {
         if (row.support != annotations::Support::Full && row.setting != Setting::CrossZone) {
             (void)reader.read(row.setting);

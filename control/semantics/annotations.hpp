@@ -33,6 +33,7 @@ struct AnnotationSettings {
     bool node_weight_ready_pods = false;                          // of Nodes as backends; else all are alike
     std::string_view topology_keys;                               // ANN-28, as written; "" none
     lb::EmptyAction no_endpoints = lb::EmptyAction::Reject;       // ANN-29
+    lb::AffinityScope affinity_scope = lb::AffinityScope::Port;   // AFF-002
     bool translate_family = false;                                // ANN-32
     bool withholds_load_balancer_ips = false;                     // ANN-G4: asks for what we cannot do, and the operator refuses that
     bool operator==(const AnnotationSettings&) const = default;

@@ -324,6 +324,7 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
         service.scheduler = plan.settings.scheduler;
         service.uid = printable(plan.object->meta.uid);
         service.affinity_timeout_s = plan.affinity_timeout_s;
+        service.affinity_scope = plan.affinity_timeout_s == 0 ? lb::AffinityScope::Port : plan.settings.affinity_scope;
         service.frontends = std::move(frontends[i]);
         service.source_ranges = plan.ranges.listed;
         service.source_ranges_deny = plan.ranges.deny;

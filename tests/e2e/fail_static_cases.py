@@ -6,7 +6,7 @@ import signal
 import threading
 import urllib.request
 
-from fixture import NODE_PORT, VIP, Background, case, check, equal, until
+from fixture import NODE_PORT, VIP, VIP_6, Background, case, check, equal, until
 from lab import network as net
 from lab.network import inside
 from manifests import endpoints, service
@@ -76,6 +76,72 @@ def a_client_keeps_its_endpoint_over_frontends_and_a_restart_of_penstock_sync_AF
     equal([(entry["client"], entry["service"]["name"]) for entry in pinned], [(net.CLIENT, "web")], "entries shown")
     equal(lab.gateway.ctl("clear", "affinity", "default/web").stdout, "cleared 1 entry\n", "the CLI's word")
     equal(lab.gateway.ctl("-o", "json", "get", "affinity").stdout, "[]\n", "entries left")
+
+
+def two_ports(scope, backends=tuple(net.BACKENDS)):
+    """A Service with affinity, HTTP by TCP 80 and an echo by UDP 5353, and its slices of both families."""
+    made = service("web", external_ips=[VIP, VIP_6], families=("IPv4", "IPv6"), affinity_timeout_s=3600,
+                   annotations={"penstock.io/affinity-scope": scope})
+    made["spec"]["ports"] = [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 9376},
+                             {"name": "echo", "port": 5353, "protocol": "UDP", "targetPort": 5353}]
+    slices = [endpoints("web", backends, family=family) for family in ("IPv4", "IPv6")]
+    for each in slices:
+        each["ports"] = [{"name": "http", "port": 9376, "protocol": "TCP"}, {"name": "echo", "port": 5353, "protocol": "UDP"}]
+    return made, *slices
+
+
+@case(workers=(1, 2))
+def a_client_has_one_endpoint_on_all_ports_of_a_service_AFF002_AFF005_AFF007(lab):
+    lab.start(*two_ports("service"), wait_for={"default/web:http/tcp", "default/web:echo/udp"})
+
+    def by_http(vip):
+        return lab.get(vip).backend
+
+    def by_echo(vip):
+        return lab.echo(vip, 5353)[0]
+
+    met = set()
+    # Each order of the ports, again and again: the two schedulers would soon give different endpoints.
+    for orders in ((by_http, by_echo), (by_http, by_echo), (by_echo, by_http), (by_echo, by_http), (by_http, by_echo)):
+        for vip in (VIP, VIP_6):
+            first = orders[0](vip)
+            met.add(first)
+            for again in (orders[1], orders[0], orders[1]):
+                equal(again(vip), first, f"endpoint at {vip}")
+        equal(lab.gateway.ctl("clear", "affinity", "default/web").stdout, "cleared 2 entries\n", "one entry a client")
+    check(len(met) > 1, f"one endpoint for all rounds shows nothing: {met}")
+
+    first = by_http(VIP)
+    pinned = json.loads(lab.gateway.ctl("-o", "json", "get", "affinity", "default/web").stdout)
+    equal([(entry["client"], entry["all_ports"]) for entry in pinned], [(net.CLIENT, True)], "entries shown")
+    lab.apply(*two_ports("service", [name for name in net.BACKENDS if name != first]))
+    until("the endpoint is gone", lambda: by_echo(VIP) != first)
+    moved = by_echo(VIP)
+    equal(by_http(VIP), moved, "endpoint by HTTP after the first one has gone")
+    lab.apply(*two_ports("service"))
+    until("the endpoint is back", lambda: net.BACKENDS[first] in
+          [each["endpoint"]["address"] for each in lab.gateway.json("get", "backends", "default/web") if each.get("sets")])
+    equal((by_http(VIP), by_echo(VIP)), (moved, moved), "endpoints after the first one has come back")
+
+    # What is on disk has the scope.
+    lab.gateway.sync.kill()
+    lab.gateway.sync.wait()
+    lab.gateway.daemon.kill()
+    lab.gateway.daemon.wait()
+    lab.gateway.start_daemon()
+    until("requests are answered", lambda: lab.connection_outcome(VIP, 80, timeout_s=0.3) == "open")
+    equal(by_echo(VIP), by_http(VIP), "endpoints after a restart without a control plane")
+    told = lab.gateway.json("explain", "--proto", "udp", "--src", f"{net.CLIENT}:40000", "--dst", f"{VIP}:5353")
+    findings = [step["finding"] for step in told["steps"] if step["stage"] == "affinity"]
+    check(len(findings) == 1 and findings[0].startswith("pinned to ") and findings[0].endswith(", on all ports of the Service"),
+          f"explain: {told['steps']}")
+
+    lab.gateway.start_sync(lab.manifests)
+    lab.apply(*two_ports("port"))
+    until("the other scope starts empty", lambda: lab.gateway.ctl("-o", "json", "get", "affinity").stdout == "[]\n")
+    by_http(VIP), by_echo(VIP)
+    pinned = json.loads(lab.gateway.ctl("-o", "json", "get", "affinity", "default/web").stdout)
+    equal(sorted(entry["service"]["port_name"] for entry in pinned), ["echo", "http"], "entries of scope port")
 
 
 def other_sync(lab, priority):

@@ -312,7 +312,7 @@ TEST(AnnotationValue, SnatAndTheRest_ANN30_ANN31_ANN32) {
         expect_meanings(key, {{"x", "x!"}});
     }
     expect_meanings(own("translate-family"), {{"false", "false"}, {"true", "true"}, {"T", "true"}, {"64", "invalid"}});
-    expect_meanings(own("affinity-scope"), {{"port", "port"}, {"service", "service!"}, {"all", "invalid"}});
+    expect_meanings(own("affinity-scope"), {{"port", "port"}, {"service", "service"}, {"all", "invalid"}});
 }
 
 TEST(AnnotationValue, Lists) {

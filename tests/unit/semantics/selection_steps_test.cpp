@@ -250,5 +250,31 @@ TEST(Affinity, HasATimeoutInItsRange_AFF003) {
     }
 }
 
+TEST(Affinity, TheScopeIsTheAnnotationsWhereThereIsAffinity_AFF002_ANNG3_ANNG6) {
+    struct Row {
+        const char* affinity;
+        const char* value;
+        lb::AffinityScope scope;
+        Lines reasons;
+    };
+    using enum lb::AffinityScope;
+    const Row rows[] = {
+        {"ClientIP", "", Port, {}},
+        {"ClientIP", "port", Port, {}},
+        {"ClientIP", " service ", Service, {}},
+        {"ClientIP", "all", Port, {"Service default/web InvalidAnnotation"}},
+        {"None", "service", Port, {}},
+    };
+    for (const Row& row : rows) {
+        World world;
+        kube::Service& service = world.service("default/web");
+        service.external_ips = {"203.0.113.7"};
+        service.session_affinity = row.affinity;
+        service.meta.annotations["penstock.io/affinity-scope"] = row.value;
+        EXPECT_EQ(find(world.evaluate(), kWeb)->affinity_scope, row.scope) << row.affinity << " " << row.value;
+        EXPECT_EQ(reasons(world.evaluate()), row.reasons) << row.affinity << " " << row.value;
+    }
+}
+
 }  // namespace selection_steps_test
 }  // namespace penstock::semantics::testing
