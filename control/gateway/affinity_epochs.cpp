@@ -69,15 +69,13 @@ void AffinityEpochs::expect(const model::Service* before, const model::Service* 
     }
 }
 
-std::vector<model::ServiceKey> AffinityEpochs::regroup() {
-    std::vector<model::ServiceKey> renewed;
+void AffinityEpochs::regroup() {
     for (const auto& [name, entrants] : entrants_) {
         Group& group = groups_[name];
         if (group.members.empty()) {
             // Whoever had entries has left: nobody's hold.
             group = {};
             group.epoch = ++newest_epoch_;
-            renewed.insert(renewed.end(), entrants.begin(), entrants.end());
         }
         group.members.insert(entrants.begin(), entrants.end());
         if (group.members.empty()) {
@@ -85,7 +83,6 @@ std::vector<model::ServiceKey> AffinityEpochs::regroup() {
         }
     }
     entrants_.clear();
-    return renewed;
 }
 
 AffinityEpochs::Group* AffinityEpochs::group_of(const lb::Service& service) {
@@ -208,14 +205,6 @@ void AffinityEpochs::release_unused() {
             }
         }
     }
-}
-
-size_t AffinityEpochs::numbered() const noexcept {
-    size_t all = 0;
-    for (const auto& [name, group] : groups_) {
-        all += group.endpoints.size();
-    }
-    return all;
 }
 
 }  // namespace penstock::gateway

@@ -39,8 +39,8 @@ class AffinityEpochs {
     void forget(std::span<const model::ServiceKey> keys);
     // What is desired of a service port changes. Null: nothing was, or is.
     void expect(const model::Service* before, const model::Service* after);
-    // Completes the groups. The members whose group has a new epoch: they have to be built again.
-    [[nodiscard]] std::vector<model::ServiceKey> regroup();
+    // Completes the groups.
+    void regroup();
 
     // --- Then ---
 
@@ -52,9 +52,6 @@ class AffinityEpochs {
     void service_is_gone(const model::ServiceKey& key, const lb::Service* former);
     // Last: the numbers of addresses that no member offers any more are free.
     void release_unused();
-
-    // Addresses that have a number; for tests.
-    [[nodiscard]] size_t numbered() const noexcept;
 
  private:
     using GroupName = std::pair<std::string, std::string>;  // namespace and name of the Service

@@ -115,9 +115,7 @@ void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey>
     for (const auto& key : touched) {
         take_over(input, key);
     }
-    for (const auto& key : affinity_.regroup()) {
-        due_.insert(&ports_.at(key));
-    }
+    affinity_.regroup();
     settle();
     end_round();
     if (was_released_ && !short_of_ids_.empty()) {
