@@ -66,11 +66,11 @@ TEST_F(AdmissionTest, LoopbackHasAPoolOfItsOwn) {
 }
 
 TEST_F(AdmissionTest, AnIpv6SourceIsItsPrefixOf64Bits) {
+    EXPECT_EQ(admit("2001:db8:0:1::1"), 0U) << "another prefix";
     EXPECT_EQ(admit("2001:db8::1"), 0U);
     EXPECT_EQ(admit("2001:db8::2"), 0U);
     EXPECT_EQ(admit("2001:db8::ffff:0:0:3"), 0U);
-    EXPECT_EQ(admit("2001:db8:0:1::1"), 0U) << "another prefix";
-    EXPECT_EQ(admit("2001:db8::4"), 1U);
+    EXPECT_EQ(admit("2001:db8::4"), 2U) << "not 1, which is the oldest of the full pool and of another prefix";
 }
 
 TEST_F(AdmissionTest, RemovedOnesMakeRoom) {
