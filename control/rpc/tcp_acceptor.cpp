@@ -67,6 +67,10 @@ IpAddr address_of(const sockaddr_storage& peer) {
     return IN6_IS_ADDR_V4MAPPED(&address) ? IpAddr::v4(bytes[12], bytes[13], bytes[14], bytes[15]) : IpAddr::v6(bytes);
 }
 
+bool has_ipv6() {
+    return Descriptor(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)).is_open() || errno != EAFNOSUPPORT;
+}
+
 // The error of the last step in errno.
 Descriptor bind_to(const addrinfo& where, bool both_families) {
     Descriptor fd(::socket(where.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -143,10 +147,9 @@ Status TcpAcceptor::add(const std::string& address) {
         }
         return bound > 0 ? Status() : fail(Errc::Unavailable, why);
     };
-    Status done = listen_on(is_any ? "::" : where.host.c_str(), is_any);
-    if (is_any && !done) {  // a host without IPv6; where the port is taken, this says so once more
-        done = listen_on("0.0.0.0", false);
-    }
+    // Only a host without IPv6 is served over IPv4 alone: a port that another program has in IPv6 is an error.
+    const char* const host = !is_any ? where.host.c_str() : has_ipv6() ? "::" : "0.0.0.0";
+    const Status done = listen_on(host, is_any);
     return done ? done : fail(Errc::Unavailable, "gRPC cannot listen on " + address + ": " + done.error().what);
 }
 

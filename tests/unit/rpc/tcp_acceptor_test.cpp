@@ -174,5 +174,27 @@ TEST_F(TcpAcceptorTest, AnAddressThatIsTaken_IsRefusedByName) {
     EXPECT_TRUE(unknown.error().what.starts_with("gRPC cannot listen on no-such-host.invalid:1: ")) << unknown.error().what;
 }
 
+// A server that was to listen on both families must not leave one to a foreign one without a word.
+TEST_F(TcpAcceptorTest, AnyAddressThatIsTakenInIpv6Only_IsRefused) {
+    const Descriptor other(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!other.is_open()) {
+        GTEST_SKIP() << "no IPv6 here";
+    }
+    const int on = 1;
+    ASSERT_EQ(::setsockopt(other.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)), 0);
+    sockaddr_in6 any{};
+    any.sin6_family = AF_INET6;
+    socklen_t length = sizeof(any);
+    ASSERT_EQ(::bind(other.get(), reinterpret_cast<const sockaddr*>(&any), length), 0);
+    ASSERT_EQ(::listen(other.get(), 1), 0);
+    ASSERT_EQ(::getsockname(other.get(), reinterpret_cast<sockaddr*>(&any), &length), 0);
+    const std::string port = std::to_string(ntohs(any.sin6_port));
+    for (const std::string& address : {"[::]:" + port, "0.0.0.0:" + port}) {
+        const auto refused = TcpAcceptor::listen(std::vector<std::string>{address});
+        ASSERT_FALSE(refused) << address;
+        EXPECT_EQ(refused.error().what, "gRPC cannot listen on " + address + ": Address already in use");
+    }
+}
+
 }  // namespace tcp_acceptor_test
 }  // namespace penstock::rpc
