@@ -296,7 +296,7 @@ void NetlinkMirror::Impl::take_link(const LinkFact& fact) {
     if (now != *entry) {
         *entry = now;
         pending.forwarding = true;
-        routes_dirty = true;  // a link that goes down takes IPv4 routes with it unannounced
+        routes_dirty = true;  // a link that comes back revives next hops of IPv4 multipath routes without a message
     }
 }
 

@@ -325,6 +325,22 @@ TEST_F(Mirror, RoutesGoDownWithALinkThatHasNoIpv6) {
     EXPECT_EQ(route_to("10.2.0.0/24"), nullptr);
 }
 
+// Linux revives the next hop of a multipath route in silence. The other routes of the link come back by message.
+TEST_F(Mirror, AMultipathRouteUsesALinkThatComesBack) {
+    ASSERT_EQ(run("sysctl -w net.ipv6.conf.cluster.disable_ipv6=1"), 0);
+    ASSERT_EQ(run("ip route add 10.9.0.0/16 nexthop via 10.2.0.9 dev cluster nexthop via 10.1.0.9 dev up"), 0);
+    const auto leads_to = [&](NicPortId port) {
+        return mirrors([&](const auto&) { return route_to("10.9.0.0/16") != nullptr && route_to("10.9.0.0/16")->egress == port; });
+    };
+    ASSERT_TRUE(leads_to(kCluster));
+    settle();
+    ASSERT_EQ(run("ip link set cluster down"), 0);
+    EXPECT_TRUE(leads_to(kUp));
+    settle();
+    ASSERT_EQ(run("ip link set cluster up"), 0);
+    EXPECT_TRUE(leads_to(kCluster));
+}
+
 // What a mirror that begins now has read.
 std::vector<route::Route> dumped_routes() {
     const auto fresh = NetlinkMirror::open({{kCluster, "cluster"}, {kUp, "up"}}, {});
