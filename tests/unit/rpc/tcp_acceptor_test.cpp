@@ -4,12 +4,14 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <mutex>
 #include <optional>
 
+#include "tests/support/log_capture.hpp"
 #include "tests/support/patience.hpp"
 
 namespace penstock::rpc {
@@ -59,6 +61,23 @@ class TcpAcceptorTest : public testing::Test {
     std::mutex mutex_;
     std::vector<Descriptor> taken_;  // guarded by mutex_
     std::unique_ptr<TcpAcceptor> acceptor_;
+};
+
+// Lets this process open so many more descriptors.
+class DescriptorsLeft {
+ public:
+    explicit DescriptorsLeft(rlim_t count) {
+        ::getrlimit(RLIMIT_NOFILE, &usual_);
+        const Descriptor next(::dup(0));  // the lowest number that is free
+        const rlimit few{.rlim_cur = static_cast<rlim_t>(next.get()) + count, .rlim_max = usual_.rlim_max};
+        ::setrlimit(RLIMIT_NOFILE, &few);
+    }
+    ~DescriptorsLeft() { ::setrlimit(RLIMIT_NOFILE, &usual_); }
+    DescriptorsLeft(const DescriptorsLeft&) = delete;
+    DescriptorsLeft& operator=(const DescriptorsLeft&) = delete;
+
+ private:
+    rlimit usual_{};
 };
 
 bool has_ipv6() {
@@ -159,6 +178,41 @@ TEST_F(TcpAcceptorTest, ManyConnectionsInTurn_LeaveNothing) {
         ASSERT_TRUE(are_open(0)) << round;
     }
     EXPECT_EQ(acceptor_->counts().refused_all + acceptor_->counts().refused_per_source, 0u);
+}
+
+TEST_F(TcpAcceptorTest, WithoutADescriptor_AClientWaits) {
+    const test::LogCapture log("rpc");
+    listen({"127.0.0.1:0"});
+    Descriptor client;
+    {
+        const DescriptorsLeft left(1);  // the client's
+        client = connect("127.0.0.1");
+        ASSERT_TRUE(client.is_open());
+        // Twice: the listener is tried again although nothing has ended.
+        ASSERT_TRUE(test::comes_true([&] { return log.count("a connection cannot be accepted: Too many open files") >= 2; }));
+        EXPECT_EQ(acceptor_->counts().open, 0u);
+    }
+    EXPECT_TRUE(are_open(1)) << "served as soon as there is a descriptor";
+    const Descriptor next = connect("127.0.0.1");
+    EXPECT_TRUE(are_open(2));
+    acceptor_.reset();
+}
+
+TEST_F(TcpAcceptorTest, WithoutADescriptorForTheDuplicate_AConnectionTakesNoPlace) {
+    const test::LogCapture log("rpc");
+    listen({"127.0.0.1:0"}, {.all_max = 1, .per_source_max = 1, .loopback_reserve = 0});
+    {
+        const DescriptorsLeft left(2);  // the client's and the connection's
+        const Descriptor client = connect("127.0.0.1");
+        ASSERT_TRUE(client.is_open());
+        ASSERT_TRUE(test::comes_true([&] { return log.count("a connection of 127.0.0.1 cannot be accepted: Too many open files") == 1; }));
+        char byte = 0;
+        EXPECT_LE(::recv(client.get(), &byte, 1, 0), 0) << "it is closed";
+    }
+    const Descriptor next = connect("127.0.0.1");
+    EXPECT_TRUE(are_open(1));
+    EXPECT_EQ(acceptor_->counts().refused_per_source, 0u);
+    acceptor_.reset();
 }
 
 TEST_F(TcpAcceptorTest, AnAddressThatIsTaken_IsRefusedByName) {
