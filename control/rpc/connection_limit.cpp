@@ -11,6 +11,9 @@ std::optional<ConnectionLimit::Rule> ConnectionLimit::admit(const IpAddr& source
     if (const auto known = by_source_.find(key); known != by_source_.end() && known->second >= limits_.per_source_max) {
         return Rule::PerSource;
     }
+    if (is_local && loopback_ >= limits_.loopback_max) {
+        return Rule::PerSource;
+    }
     if (size() >= limits_.all_max || (!is_local && remote_ >= limits_.all_max - limits_.loopback_reserve)) {
         return Rule::All;
     }

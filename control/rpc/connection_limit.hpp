@@ -15,6 +15,7 @@ struct ConnectionLimits {
     uint32_t all_max = kConnectionsMax;
     uint32_t per_source_max = kConnectionsPerSourceMax;
     uint32_t loopback_reserve = kLoopbackReserve;  // of all_max, for 127.0.0.0/8 and ::1
+    uint32_t loopback_max = kLoopbackMax;
 };
 
 class ConnectionLimit {

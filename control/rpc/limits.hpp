@@ -21,6 +21,9 @@ inline constexpr unsigned kConnectionsMax = 256;
 inline constexpr unsigned kConnectionsPerSourceMax = 32;
 // Of all, those that only loopback may have. Unix sockets, which have mode 0660, are not limited.
 inline constexpr unsigned kLoopbackReserve = 16;
+// All of 127.0.0.0/8 and ::1 together. A local process has as many source addresses as it wants.
+inline constexpr unsigned kLoopbackMax = 64;
 static_assert(kLoopbackReserve < kConnectionsMax && kConnectionsPerSourceMax <= kConnectionsMax - kLoopbackReserve);
+static_assert(kLoopbackReserve <= kLoopbackMax && kLoopbackMax < kConnectionsMax);
 
 }  // namespace penstock::rpc

@@ -269,7 +269,8 @@ void TcpAcceptor::refuse(Descriptor connection, const IpAddr& source, Connection
     const bool per_source = rule == ConnectionLimit::Rule::PerSource;
     (per_source ? refused_per_source_ : refused_all_).fetch_add(1, std::memory_order_relaxed);
     if (const auto left_out = lines_.admit()) {
-        const std::string limit = per_source ? std::to_string(limits_.per_source_max) + " from one source"
+        const std::string loopback = source.is_loopback() ? ", or " + std::to_string(limits_.loopback_max) + " from loopback," : "";
+        const std::string limit = per_source ? std::to_string(limits_.per_source_max) + " from one source" + loopback
                                              : std::to_string(limits_.all_max) + " in all, of which " +
                                                    std::to_string(limits_.loopback_reserve) + " are for loopback";
         log::get("rpc").warn("connection of {} refused: there are {} already{}", source.to_string(), limit,

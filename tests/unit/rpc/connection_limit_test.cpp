@@ -61,14 +61,19 @@ TEST(ConnectionLimit, ManySourcesLeaveTheReserveToLoopback) {
     EXPECT_EQ(limit.admit(ipv6), std::nullopt);
 }
 
-TEST(ConnectionLimit, LoopbackMayUseTheRestToo) {
-    ConnectionLimit limit(kLimits);
+TEST(ConnectionLimit, LoopbackMayUseMoreThanTheReserveButNotAll) {
+    ConnectionLimit limit({.all_max = 20, .per_source_max = 4, .loopback_reserve = 6, .loopback_max = 15});
     uint32_t local = 0;
     for (uint8_t number = 1; number < 100; ++number) {
         local += limit.admit(IpAddr::v4(127, 0, 0, number)) ? 0 : 1;
     }
-    EXPECT_EQ(local, 20u);
-    EXPECT_EQ(limit.admit(client(1)), Rule::All);
+    EXPECT_EQ(local, 15u);
+    EXPECT_EQ(limit.admit(IpAddr::v4(127, 0, 0, 200)), Rule::PerSource);
+    for (int i = 0; i < 4; ++i) {
+        EXPECT_EQ(limit.admit(client(1)), std::nullopt);
+    }
+    EXPECT_EQ(limit.admit(client(2)), std::nullopt);
+    EXPECT_EQ(limit.admit(client(2)), Rule::All);
 }
 
 }  // namespace connection_limit_test
