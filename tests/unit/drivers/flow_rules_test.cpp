@@ -30,7 +30,7 @@ std::string bytes_text(const void* item, size_t size) {
     std::string text;
     for (size_t i = 0; i < size; ++i) {
         if (bytes[i] != 0) {
-            char one[16];
+            char one[32];
             std::snprintf(one, sizeof one, "%zu:%02x ", i, bytes[i]);
             text += one;
         }
