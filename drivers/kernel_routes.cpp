@@ -93,6 +93,10 @@ KernelRoutes::Applied KernelRoutes::apply(RouteFact fact, Sent sent) {
         if (sent == Sent::PerhapsBeforeIt && (!knows_several_ || several_.contains(fact.key))) {
             return Applied::Unclear;
         }
+        // Linux has been seen to report a throw route in place of an IPv6 multipath route, and to keep the latter.
+        if (first->second.joins_others != fact.joins_others) {
+            return Applied::Unclear;
+        }
         remove(first);
     } else if (known > 0 && fact.joins_others) {
         return Applied::Unclear;  // it may have become a hop of the other one

@@ -419,6 +419,18 @@ std::string random_change(test::Prng& random) {
     }
 }
 
+// The first list's routes that the second one lacks, one a line.
+std::string without(const std::vector<route::Route>& routes, const std::vector<route::Route>& others) {
+    std::string text;
+    for (const route::Route& route : routes) {
+        if (std::ranges::find(others, route) == others.end()) {
+            text += route.destination.to_string() + " metric " + std::to_string(route.metric) + " by port " +
+                    std::to_string(route.egress.value) + (route.gateway ? " via " + route.gateway->to_string() : "") + "\n";
+        }
+    }
+    return text;
+}
+
 TEST_F(Mirror, ComesToWhatADumpGivesWhateverHappened) {
     ASSERT_EQ(run("ip tuntap add other mode tap && ip link set other up && ip addr add 10.3.0.1/24 dev other"), 0);
     test::Prng random;
@@ -433,7 +445,9 @@ TEST_F(Mirror, ComesToWhatADumpGivesWhateverHappened) {
         ASSERT_TRUE(eventually([&] { return mirror->state().routes == dumped_routes(); }, [&] { mirror->poll(Clock::now()); },
                                std::chrono::milliseconds(20'000)))
             << "round " << round << " after\n"
-            << lines << output_of("ip route; ip -6 route");
+            << lines << output_of("ip route; ip -6 route") << "mirrored, and not dumped:\n"
+            << without(mirror->state().routes, dumped_routes()) << "dumped, and not mirrored:\n"
+            << without(dumped_routes(), mirror->state().routes);
     }
     EXPECT_GT(mirror->route_readings(), 1u) << "links go down";
     run("ip link del other; ip nexthop flush");

@@ -101,6 +101,20 @@ TEST(KernelRoutes, ThatMayJoinAnotherAreReadAnew) {
     EXPECT_EQ(routes.apply(joins, Sent::SinceDump), Applied::Changed) << "nothing to join";
 }
 
+// Of an IPv6 route that others may join, Linux has been seen to keep what a message reports as replaced.
+TEST(KernelRoutes, AReplacementByAnotherKindIsReadAnew) {
+    KernelRoutes routes;
+    RouteFact multipath = added(1, 0, 1);
+    multipath.joins_others = true;
+    routes.dumped(multipath);
+    RouteFact thrown = replaced(1, 0, 2);
+    thrown.route.reset();
+    EXPECT_EQ(routes.apply(thrown, Sent::SinceDump), Applied::Unclear);
+    RouteFact alike = replaced(1, 0, 3);
+    alike.joins_others = true;
+    EXPECT_EQ(routes.apply(alike, Sent::SinceDump), Applied::Changed);
+}
+
 TEST(KernelRoutes, AHopThatDiesOrComesBackChangesWhereItLeads) {
     KernelRoutes routes;
     routes.dumped(added(1, 0, 1));
