@@ -93,8 +93,9 @@ KernelRoutes::Applied KernelRoutes::apply(RouteFact fact, Sent sent) {
         if (sent == Sent::PerhapsBeforeIt && (!knows_several_ || several_.contains(fact.key))) {
             return Applied::Unclear;
         }
-        // Linux has been seen to report a throw route in place of an IPv6 multipath route, and to keep the latter.
-        if (first->second.joins_others != fact.joins_others) {
+        // Linux prefers to replace a route that hops join by such a one, and any other by any other. The one known may not be it: see the
+        // header on what dumps leave out.
+        if (first->second.joins_others != fact.joins_others || (!fact.joins_others && !fact.key.destination.address().is_v4())) {
             return Applied::Unclear;
         }
         remove(first);
@@ -108,7 +109,7 @@ KernelRoutes::Applied KernelRoutes::apply(RouteFact fact, Sent sent) {
 std::vector<route::Route> KernelRoutes::list() const {
     std::vector<route::Route> list;
     list.reserve(routes_.size());
-    const auto order = [](const route::Route& r) { return std::tie(r.destination, r.metric, r.egress, r.gateway); };
+    const auto order = [](const route::Route& r) { return std::tie(r.destination, r.metric, r.egress, r.gateway, r.other_egress); };
     bool is_sorted = true;
     for (const auto& [key, fact] : routes_) {
         if (fact.route) {

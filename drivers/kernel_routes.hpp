@@ -3,8 +3,9 @@
 //
 // A message names a route by destination, type of service and metric. Several routes may share those (`ip route append`), which a
 // message of removal tells apart by all its other attributes, and one of replacement does not. What cannot be decided is reported, and the
-// caller reads the tables anew. What the kernel changes in silence is the caller's to know: a link that goes down, an address or a next
-// hop object that routes depend on.
+// caller reads the tables anew. A dump leaves out what stands between the hops of an IPv6 multipath route and has its key: a route by a
+// device, a throw route (Linux 6.18, fib6_dump_node(): it goes on behind the last hop). What the kernel changes in silence is the caller's
+// to know: a link that goes down, an address or a next hop object that routes depend on.
 #pragma once
 
 #include <compare>
@@ -43,7 +44,7 @@ class KernelRoutes {
     [[nodiscard]] bool uses_next_hop_object(uint32_t id) const { return next_hops_.contains(id); }
     [[nodiscard]] bool uses_next_hop_objects() const { return !next_hops_.empty(); }
 
-    // Sorted by destination, metric, egress and gateway, each once. O(n).
+    // Sorted by destination, metric, egress, gateway and the other egresses, each once. O(n).
     [[nodiscard]] std::vector<route::Route> list() const;
 
  private:

@@ -11,7 +11,7 @@ namespace {
 // A line may hold anything; what is shown of it fits one, and a terminal.
 constexpr size_t kShownCharsMax = 64;
 
-std::string quoted(std::string_view text) {
+std::string quoted_start(std::string_view text) {
     std::string out = "\"";
     for (const char c : text.substr(0, kShownCharsMax)) {
         out += c >= ' ' && c <= '~' ? c : '?';
@@ -24,18 +24,18 @@ Result<Prefix> entry(std::string_view text) {
     const size_t slash = text.find('/');
     const auto address = IpAddr::parse(text.substr(0, slash));
     if (!address) {
-        return fail(Errc::InvalidArgument, quoted(text) + " is neither a prefix nor an address");
+        return fail(Errc::InvalidArgument, quoted_start(text) + " is neither a prefix nor an address");
     }
     if (slash == std::string_view::npos) {
         return Prefix::host(*address);
     }
     const auto prefix = Prefix::parse(text);
     if (!prefix) {
-        return fail(Errc::InvalidArgument, quoted(text) + " is neither a prefix nor an address");
+        return fail(Errc::InvalidArgument, quoted_start(text) + " is neither a prefix nor an address");
     }
     if (prefix->address() != *address) {
-        return fail(Errc::InvalidArgument,
-                    quoted(text) + " has bits behind its length: " + prefix->to_string() + " or " + Prefix::host(*address).to_string());
+        return fail(Errc::InvalidArgument, quoted_start(text) + " has bits behind its length: " + prefix->to_string() + " or " +
+                                               Prefix::host(*address).to_string());
     }
     return *prefix;
 }

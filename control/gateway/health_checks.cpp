@@ -6,7 +6,7 @@ namespace penstock::gateway {
 namespace {
 
 // Names come from the cluster, where they are DNS labels; whatever else they were must not become syntax.
-std::string quoted(const std::string& text) {
+std::string json_quoted(const std::string& text) {
     std::string out = "\"";
     for (const char c : text) {
         if (c == '"' || c == '\\') {
@@ -28,7 +28,7 @@ http::Response health_check_answer(const std::string& namespace_name, const std:
                                    bool gateway_is_well) {
     const std::string count = std::to_string(local_endpoints);
     return {.status = local_endpoints > 0 && gateway_is_well ? 200 : 503,
-            .body = "{\n\t\"service\": {\n\t\t\"namespace\": " + quoted(namespace_name) + ",\n\t\t\"name\": " + quoted(name) +
+            .body = "{\n\t\"service\": {\n\t\t\"namespace\": " + json_quoted(namespace_name) + ",\n\t\t\"name\": " + json_quoted(name) +
                     "\n\t},\n\t\"localEndpoints\": " + count + ",\n\t\"serviceProxyHealthy\": " + (gateway_is_well ? "true" : "false") +
                     "\n}",
             .content_type = "application/json",

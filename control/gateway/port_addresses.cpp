@@ -19,7 +19,7 @@ bool is_global(const IpAddr& address) {
 }
 
 // An empty list for the family restricts nothing (NODEPORT-003).
-bool is_within(const std::vector<Prefix>& within, const IpAddr& address) {
+bool is_in_any(const std::vector<Prefix>& within, const IpAddr& address) {
     const auto same_family = [&](const Prefix& prefix) { return prefix.family() == address.family(); };
     return std::ranges::none_of(within, same_family) ||
            std::ranges::any_of(within, [&](const Prefix& prefix) { return prefix.contains(address); });
@@ -70,7 +70,7 @@ std::vector<IpAddr> node_port_addresses(const model::NodePortAddresses& rule, co
     for (const auto& candidate : addresses) {
         const IpAddr& address = candidate.address;
         const bool of_node = contains(rule.node_addresses, address);
-        if (is_global(address) && is_within(rule.within, address) && (!rule.primary_only || of_node) &&
+        if (is_global(address) && is_in_any(rule.within, address) && (!rule.primary_only || of_node) &&
             (!vips.contains(address) || of_node || candidate.configured)) {
             out.push_back(address);
         }

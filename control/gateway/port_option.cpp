@@ -16,7 +16,7 @@ std::string quoted(std::string_view text) {
     return "\"" + std::string(text) + "\"";
 }
 
-std::unexpected<Error> refuse(std::string_view field, const std::string& why) {
+std::unexpected<Error> refuse_field(std::string_view field, const std::string& why) {
     return fail(Errc::InvalidArgument, std::string(field) + ": " + why);
 }
 
@@ -34,36 +34,36 @@ Status read_field(PortOption& port, std::string_view name, std::string_view valu
         port.device = value;
     } else if (name == "twin") {
         if (!is_interface_name(value)) {
-            return refuse(name, quoted(value) + " is no interface name (1 to 15 characters, none of them '/', ':', '%' or blank)");
+            return refuse_field(name, quoted(value) + " is no interface name (1 to 15 characters, none of them '/', ':', '%' or blank)");
         }
         port.twin = value;
     } else if (name == "address") {
         for (const auto piece : split(value, ',')) {
             const auto address = drivers::InterfaceAddress::parse(trim(piece));
             if (!address) {
-                return refuse(name, address.error().what);
+                return refuse_field(name, address.error().what);
             }
             if (std::ranges::find(port.addresses, address->address, &drivers::InterfaceAddress::address) != port.addresses.end()) {
-                return refuse(name, address->address.to_string() + " is there twice");
+                return refuse_field(name, address->address.to_string() + " is there twice");
             }
             port.addresses.push_back(*address);
         }
     } else if (name == "mtu") {
         const auto mtu = number(value, kMtuMax);
         if (!mtu || *mtu < kMtuMin) {
-            return refuse(name, quoted(value) + " is not in " + std::to_string(kMtuMin) + "-" + std::to_string(kMtuMax));
+            return refuse_field(name, quoted(value) + " is not in " + std::to_string(kMtuMin) + "-" + std::to_string(kMtuMax));
         }
         port.mtu = static_cast<uint16_t>(*mtu);
     } else if (name == "mss") {
         const auto mss = number(value, kMssMax);
         if (!mss || *mss < kMssMin) {
-            return refuse(name, quoted(value) + " is not in " + std::to_string(kMssMin) + "-" + std::to_string(kMssMax));
+            return refuse_field(name, quoted(value) + " is not in " + std::to_string(kMssMin) + "-" + std::to_string(kMssMax));
         }
         port.mss = static_cast<uint16_t>(*mss);
     } else if (name == "reverse-path") {
         const auto check = parse_reverse_path(value);
         if (!check) {
-            return refuse(name, check.error().what);
+            return refuse_field(name, check.error().what);
         }
         port.reverse_path = *check;
     } else {
@@ -99,21 +99,21 @@ Result<PortOption> PortOption::parse(std::string_view text) {
         }
         const std::string_view name = trim(field.substr(0, equals));
         if (!seen.insert(name).second) {
-            return refuse(name, "is given twice");
+            return refuse_field(name, "is given twice");
         }
         if (auto status = read_field(port, name, trim(field.substr(equals + 1))); !status) {
             return std::unexpected(std::move(status.error()));
         }
     }
     if (port.device.empty()) {
-        return refuse("device", "is missing");
+        return refuse_field("device", "is missing");
     }
     if (port.twin.empty()) {
-        return refuse("twin", "is missing");
+        return refuse_field("twin", "is missing");
     }
     const auto ipv6 = std::ranges::find(port.addresses, IpFamily::V6, [](const auto& entry) { return entry.address.family(); });
     if (ipv6 != port.addresses.end() && port.mtu < kMtuMinIpv6) {
-        return refuse(
+        return refuse_field(
             "mtu", std::to_string(port.mtu) + " is below the " + std::to_string(kMtuMinIpv6) + " that IPv6 needs for " + ipv6->to_string());
     }
     return port;

@@ -11,7 +11,7 @@
 namespace penstock::gateway {
 namespace {
 
-std::string text_of(const rpc::StateVersion& version) {
+std::string version_text(const rpc::StateVersion& version) {
     return version.number == 0 ? "nothing" : "version " + std::to_string(version.number) + " of " + version.source;
 }
 
@@ -272,7 +272,8 @@ void Reconciler::process(Inputs inputs) {
 // The keys that the message changed. Changes nothing where it answers with an error.
 Result<std::vector<model::ServiceKey>> Reconciler::accept(rpc::StateUpdate& update) {
     if (update.base && (state_.accepted.number == 0 || *update.base != state_.accepted)) {
-        return fail(Errc::Outdated, "the delta builds on " + text_of(*update.base) + ", but " + text_of(state_.accepted) + " is in force");
+        return fail(Errc::Outdated,
+                    "the delta builds on " + version_text(*update.base) + ", but " + version_text(state_.accepted) + " is in force");
     }
     auto touched = update.base ? accept_delta(update) : accept_full(update);
     for (auto& [key, why] : update.invalid) {
@@ -479,7 +480,7 @@ void Reconciler::answer(std::vector<Answer>& answers) {
         const auto& version = answers[i].update.version;
         const bool is_delta = answers[i].update.base.has_value();  // a thousand may come in a second
         logger.log(is_delta ? spdlog::level::debug : spdlog::level::info, "applied {} ({}): {} service ports changed, {} us",
-                   text_of(version), is_delta ? "delta" : "full", results[i].services.size(), results[i].apply_us);
+                   version_text(version), is_delta ? "delta" : "full", results[i].services.size(), results[i].apply_us);
         for (const auto& outcome : results[i].services) {
             if (outcome.kind == Kind::Refused) {
                 logger.warn("refused: {}", outcome.refusal.why);

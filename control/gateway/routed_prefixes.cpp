@@ -8,7 +8,7 @@
 namespace penstock::gateway {
 namespace {
 
-bool contains(const Prefix& outer, const Prefix& inner) {
+bool covers(const Prefix& outer, const Prefix& inner) {
     return outer.length() <= inner.length() && outer.contains(inner.address());
 }
 
@@ -60,13 +60,13 @@ std::vector<Prefix> routed_prefixes(std::vector<route::Route> routes) {
         }
         // In the order of prefixes, all that are inside one follow it.
         const auto first = std::ranges::lower_bound(holes, route.destination);
-        const auto last = std::find_if_not(first, holes.end(), [&](const Prefix& hole) { return contains(route.destination, hole); });
+        const auto last = std::find_if_not(first, holes.end(), [&](const Prefix& hole) { return covers(route.destination, hole); });
         cut(route.destination, std::span(first, last), pieces);
     }
     std::ranges::sort(pieces);
     std::vector<Prefix> outermost;
     for (const Prefix& piece : pieces) {
-        if (outermost.empty() || !contains(outermost.back(), piece)) {
+        if (outermost.empty() || !covers(outermost.back(), piece)) {
             outermost.push_back(piece);
         }
     }

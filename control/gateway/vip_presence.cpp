@@ -14,7 +14,7 @@ struct Usability {
     bool is_elsewhere = false;  // some frontend's endpoints are all on other nodes
 };
 
-std::string text_of(const route::LocalAddress& vip) {
+std::string vip_text(const route::LocalAddress& vip) {
     return vip.address.to_string() + "/" + std::to_string(vip.prefix_length);
 }
 
@@ -117,7 +117,7 @@ void VipPresence::add(const route::LocalAddress& vip, const drivers::MirroredSta
     if (!*added) {
         return;
     }
-    log::get("control").info("VIP {} is present", text_of(vip));
+    log::get("control").info("VIP {} is present", vip_text(vip));
     if (const auto port = std::ranges::find(mirror.ports, vip.port, &route::EgressPort::id); port != mirror.ports.end()) {
         options_.announce(vip, port->mac);
     }
@@ -128,12 +128,12 @@ void VipPresence::remove(const route::LocalAddress& vip, Clock::time_point now) 
         return say_failed(vip, removed.error(), now);
     }
     retry_at_.erase(order_of(vip));
-    log::get("control").info("VIP {} is withdrawn", text_of(vip));
+    log::get("control").info("VIP {} is withdrawn", vip_text(vip));
 }
 
 void VipPresence::say_failed(const route::LocalAddress& vip, const Error& error, Clock::time_point now) {
     retry_at_[order_of(vip)] = now + kRetry;
-    log::get("control").warn("VIP presence: {}: {}; tried again in {} s", text_of(vip), error.what, kRetry.count());
+    log::get("control").warn("VIP presence: {}: {}; tried again in {} s", vip_text(vip), error.what, kRetry.count());
 }
 
 }  // namespace penstock::gateway

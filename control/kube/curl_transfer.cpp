@@ -28,7 +28,7 @@ std::string url_part(CURLU* url, CURLUPart part, unsigned flags = 0) {
     return copy;
 }
 
-std::string percent_encoded(const std::string& text) {
+std::string escaped_by_curl(const std::string& text) {
     char* encoded = curl_easy_escape(nullptr, text.c_str(), static_cast<int>(text.size()));
     std::string copy(encoded == nullptr ? "" : encoded);
     curl_free(encoded);
@@ -40,7 +40,7 @@ bool is_loopback(const std::string& host) {
     return host == "localhost" || host.starts_with("127.") || host == "[::1]";
 }
 
-TransportError::Kind kind_of(CURLcode code, std::string_view text) {
+TransportError::Kind error_kind(CURLcode code, std::string_view text) {
     switch (code) {
         case CURLE_COULDNT_RESOLVE_HOST:
         case CURLE_COULDNT_RESOLVE_PROXY:
@@ -195,7 +195,7 @@ void CurlTransfer::set_headers(const TransferSettings& settings, const Secret& t
     }
     for (const auto& [key, values] : as.extra) {
         for (const std::string& value : values) {
-            add("Impersonate-Extra-" + percent_encoded(key) + ": " + value);
+            add("Impersonate-Extra-" + escaped_by_curl(key) + ": " + value);
         }
     }
     if (!settings.config.tls_server_name.empty()) {
@@ -276,7 +276,7 @@ std::optional<TransportError> CurlTransfer::outcome(CURLcode code, const Transfe
         const bool whole = request_.timeout.count() > 0 && (connected_after_us > 0 || request_.timeout <= settings.connect_timeout);
         return TransportError{whole ? TransportError::Kind::Timeout : TransportError::Kind::Connect, subject(settings) + std::string(said)};
     }
-    return TransportError{kind_of(code, said), subject(settings) + std::string(code == CURLE_OK ? "no answer" : said)};
+    return TransportError{error_kind(code, said), subject(settings) + std::string(code == CURLE_OK ? "no answer" : said)};
 }
 
 std::string CurlTransfer::subject(const TransferSettings& settings) const {

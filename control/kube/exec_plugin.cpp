@@ -33,7 +33,7 @@ std::string text_at(const simdjson::dom::element& object, const char* name) {
     return object[name].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
 }
 
-std::unexpected<Error> fail_errno(const std::string& what, int cause) {
+std::unexpected<Error> fail_step(const std::string& what, int cause) {
     return fail(Errc::Unavailable, what + ": " + std::strerror(cause));
 }
 
@@ -252,7 +252,7 @@ Result<ExecRun> ExecRun::start(const std::string& program, const ExecConfig& exe
         for (const int descriptor : {output.read_end, output.write_end, errors.read_end, errors.write_end}) {
             close_if_open(descriptor);
         }
-        return fail_errno(name, cause);
+        return fail_step(name, cause);
     }
     std::vector<std::string> arguments = {exec.command};
     arguments.insert(arguments.end(), exec.args.begin(), exec.args.end());
@@ -265,7 +265,7 @@ Result<ExecRun> ExecRun::start(const std::string& program, const ExecConfig& exe
     ::close(errors.write_end);
     ExecRun run(name, failed == 0 ? pid : 0, output.read_end, errors.read_end);
     if (failed != 0) {
-        return fail_errno(name, failed);
+        return fail_step(name, failed);
     }
     return run;
 }

@@ -34,7 +34,7 @@ typename Map::mapped_type exchange(Map& objects, const typename Map::key_type& n
     return node.empty() ? nullptr : std::move(node.mapped());
 }
 
-void sort_unique(std::vector<ObjectNotice>& notices) {
+void sort_notices(std::vector<ObjectNotice>& notices) {
     std::ranges::sort(notices);
     const auto [first, last] = std::ranges::unique(notices);
     notices.erase(first, last);
@@ -183,8 +183,8 @@ void Engine::take_in_node(const std::string& name, const kube::NodePtr& node, St
         pod_cidrs_changed_ = true;
     }
     pod_cidrs_known_changed_ |= pod_cidrs_known == facts_.pod_cidrs.empty();
-    sort_unique(notices_before);
-    sort_unique(notices_now);
+    sort_notices(notices_before);
+    sort_notices(notices_now);
     tell_difference(notices_before, notices_now, step);
 }
 
@@ -192,8 +192,8 @@ void Engine::take_in_slice(const kube::ObjectName& name, const kube::EndpointSli
     const kube::EndpointSlicePtr old = exchange(objects_.slices, name, slice);
     std::vector<ObjectNotice> notices_before = old ? notices_about(name, *old) : std::vector<ObjectNotice>();
     std::vector<ObjectNotice> notices_now = slice ? notices_about(name, *slice) : std::vector<ObjectNotice>();
-    sort_unique(notices_before);
-    sort_unique(notices_now);
+    sort_notices(notices_before);
+    sort_notices(notices_now);
     tell_difference(notices_before, notices_now, step);
 
     const auto owner_before = old ? service_of(name, *old) : std::nullopt;
@@ -367,7 +367,7 @@ void Engine::decide(Record& record, Step& step) {
     for (const model::Service& service : decided) {
         std::ranges::for_each(service.notices, tell);
     }
-    sort_unique(notices);
+    sort_notices(notices);
     tell_difference(record.notices, notices, step);
     record.notices = std::move(notices);
 
@@ -415,7 +415,7 @@ void Engine::read_environment(Step& step) {
         environment.node_eligible = !is_leaving(*node->second);
         environment.vips_withheld = why_vips_withheld(node->first, *node->second, policy_);
     }
-    sort_unique(notices);
+    sort_notices(notices);
     tell_difference(node_port_notices_, notices, step);
     node_port_notices_ = std::move(notices);
     if (environment_ != environment) {

@@ -91,7 +91,7 @@ model::ExcludedEndpoint excluded(const Row& row, L4Port node_port) {
     return {.address = row.address, .port = node_port, .why = model::Exclusion::ForbiddenAddress, .serving = false};
 }
 
-uint16_t weight_of(const AnnotationSettings& settings, const PodsOnNode& pods) {
+uint16_t node_weight(const AnnotationSettings& settings, const PodsOnNode& pods) {
     return settings.node_weight_ready_pods ? static_cast<uint16_t>(std::min<uint32_t>(pods.usable, std::numeric_limits<uint16_t>::max()))
                                            : uint16_t{1};
 }
@@ -160,7 +160,7 @@ model::BackendSet node_backend_set(const NodeSetRequest& request, const Annotati
         if (row.rank == Rank::Backend) {
             set.endpoints.push_back({.address = row.address,
                                      .port = request.node_port,
-                                     .weight = weight_of(settings, row.pods),
+                                     .weight = node_weight(settings, row.pods),
                                      .node_name = row.node->name,
                                      .zone = row.node->zone});
         } else {

@@ -30,13 +30,13 @@ std::optional<IpAddr> first_address(const kube::Node& node, std::string_view typ
     return std::nullopt;
 }
 
-std::optional<IpAddr> address_of(const kube::Node& node, IpFamily family) {
+std::optional<IpAddr> node_address(const kube::Node& node, IpFamily family) {
     const auto internal = first_address(node, "InternalIP", family);
     return internal ? internal : first_address(node, "ExternalIP", family);
 }
 
 template <typename Change>
-void each_address(const NodeFact& fact, const Change& change) {
+void each_node_address(const NodeFact& fact, const Change& change) {
     for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
         if (fact.address(family)) {
             change(*fact.address(family));
@@ -71,8 +71,8 @@ NodeFact node_fact_of(const std::string& name, const kube::NodePtr& object) {
     const auto zone = node.meta.labels.find(kZoneLabel);
     return {.name = name_for_people(name),
             .zone = zone == node.meta.labels.end() ? InternedText() : name_for_people(zone->second),
-            .v4 = address_of(node, IpFamily::V4),
-            .v6 = address_of(node, IpFamily::V6),
+            .v4 = node_address(node, IpFamily::V4),
+            .v6 = node_address(node, IpFamily::V6),
             .eligible = !is_leaving(node) && !is_excluded(node),
             .ready = node.ready,
             .object = object};
@@ -84,7 +84,7 @@ bool NodeFacts::put(const std::string& name, const kube::NodePtr& node) {
         if (known == nodes_.end()) {
             return false;
         }
-        each_address(known->second, [this](const IpAddr& address) { addresses_.remove(address); });
+        each_node_address(known->second, [this](const IpAddr& address) { addresses_.remove(address); });
         nodes_.erase(known);
         return true;
     }
@@ -94,9 +94,9 @@ bool NodeFacts::put(const std::string& name, const kube::NodePtr& node) {
         return false;
     }
     if (known != nodes_.end()) {
-        each_address(known->second, [this](const IpAddr& address) { addresses_.remove(address); });
+        each_node_address(known->second, [this](const IpAddr& address) { addresses_.remove(address); });
     }
-    each_address(fact, [this](const IpAddr& address) { addresses_.add(address); });
+    each_node_address(fact, [this](const IpAddr& address) { addresses_.add(address); });
     nodes_.insert_or_assign(name, std::move(fact));
     return true;
 }

@@ -180,7 +180,7 @@ std::vector<std::string> entries_of(const po::variables_map& values, const char*
     return entries;
 }
 
-std::string text_of(const po::variables_map& values, const char* name) {
+std::string option_text(const po::variables_map& values, const char* name) {
     return values.contains(name) ? values[name].as<std::string>() : std::string();
 }
 
@@ -218,12 +218,12 @@ Status read_node_port_addresses(const po::variables_map& values, semantics::Poli
 
 Status read_backend_words(const po::variables_map& values, semantics::Policy& policy) {
     using Mode = semantics::Policy::BackendMode;
-    const std::string mode = text_of(values, "backend-mode");
+    const std::string mode = option_text(values, "backend-mode");
     if (mode != "pod" && mode != "node" && mode != "auto") {
         return fail(Errc::InvalidArgument, "--backend-mode " + mode + ": must be pod, node or auto (NODEPORT-009)");
     }
     policy.backend_mode = mode == "pod" ? Mode::Pod : mode == "node" ? Mode::Node : Mode::Auto;
-    const std::string weight = text_of(values, "node-weight");
+    const std::string weight = option_text(values, "node-weight");
     if (weight != "equal" && weight != "ready-pods") {
         return fail(Errc::InvalidArgument, "--node-weight " + weight + ": must be equal or ready-pods");
     }
@@ -234,7 +234,7 @@ Status read_backend_words(const po::variables_map& values, semantics::Policy& po
     }
     policy.node_probe_port = static_cast<L4Port>(probe_port);
     policy.serve_health_checks = values["serve-health-check-node-ports"].as<bool>();
-    const std::string closed = text_of(values, "vip-closed-port");
+    const std::string closed = option_text(values, "vip-closed-port");
     if (closed != "drop" && closed != "reject") {
         return fail(Errc::InvalidArgument, "--vip-closed-port " + closed + ": must be drop or reject (LB-021)");
     }
@@ -261,23 +261,23 @@ Status read_protocols(const po::variables_map& values, semantics::Policy& policy
 }
 
 Status read_words(const po::variables_map& values, semantics::Policy& policy) {
-    const std::string scope = text_of(values, "lb-vip-scope");
+    const std::string scope = option_text(values, "lb-vip-scope");
     if (scope == "owned" || scope == "all") {
         policy.lb_vip_scope = scope == "all" ? semantics::Policy::VipScope::All : semantics::Policy::VipScope::Owned;
     } else if (!scope.empty()) {
         return fail(Errc::InvalidArgument, "--lb-vip-scope " + scope + ": must be owned or all");
     }
-    const std::string compat = text_of(values, "source-ranges-compat");
+    const std::string compat = option_text(values, "source-ranges-compat");
     if (compat != "none" && compat != "kube-proxy") {
         return fail(Errc::InvalidArgument, "--source-ranges-compat " + compat + ": must be none or kube-proxy");
     }
     policy.source_ranges_compat_kube_proxy = compat == "kube-proxy";
-    const std::string symmetric = text_of(values, "symmetric-return");
+    const std::string symmetric = option_text(values, "symmetric-return");
     if (symmetric != "true" && symmetric != "false") {
         return fail(Errc::InvalidArgument, "--symmetric-return " + symmetric + ": must be true or false");
     }
     policy.symmetric_return = symmetric == "true";
-    const std::string no_match = text_of(values, "topology-no-match");
+    const std::string no_match = option_text(values, "topology-no-match");
     if (no_match != "reject" && no_match != "drop") {
         return fail(Errc::InvalidArgument, "--topology-no-match " + no_match + ": must be reject or drop");
     }
@@ -285,13 +285,13 @@ Status read_words(const po::variables_map& values, semantics::Policy& policy) {
     if (const Status read = read_backend_words(values, policy); !read) {
         return std::unexpected(read.error());
     }
-    const std::string unsupported = text_of(values, "unsupported-annotations");
+    const std::string unsupported = option_text(values, "unsupported-annotations");
     if (unsupported != "serve" && unsupported != "refuse") {
         return fail(Errc::InvalidArgument, "--unsupported-annotations " + unsupported + ": must be serve or refuse");
     }
     policy.refuse_unsupported_annotations = unsupported == "refuse";
     policy.external_ips_annotation = values["external-ips-annotation"].as<bool>();
-    const auto scheduler = lb::parse_scheduler(text_of(values, "scheduler"));
+    const auto scheduler = lb::parse_scheduler(option_text(values, "scheduler"));
     if (!scheduler) {
         return in_context("--scheduler", scheduler.error());
     }
@@ -334,13 +334,13 @@ Result<semantics::Policy> read_policy(const po::variables_map& values) {
     if (const Status read = read_words(values, policy); !read) {
         return std::unexpected(read.error());
     }
-    policy.lb_class = text_of(values, "lb-class");
+    policy.lb_class = option_text(values, "lb-class");
     policy.default_lb = values["default-lb"].as<bool>();
     policy.serve_cluster_ips = values["serve-cluster-ips"].as<bool>();
     policy.masquerade_all = values["masquerade-all"].as<bool>();
     policy.ignore_exclude_label = values["ignore-exclude-label"].as<bool>();
     policy.ignore_network_unavailable = values["ignore-network-unavailable"].as<bool>();
-    policy.own_proxy_name = text_of(values, "proxy-name");
+    policy.own_proxy_name = option_text(values, "proxy-name");
     return policy;
 }
 
@@ -349,7 +349,7 @@ std::unexpected<Error> invalid(std::string what) {
 }
 
 Status read_source(const po::variables_map& values, Options& options) {
-    options.manifests = text_of(values, "manifests");
+    options.manifests = option_text(values, "manifests");
     if (values.contains("kubeconfig")) {
         for (const std::string& value : values["kubeconfig"].as<std::vector<std::string>>()) {
             std::istringstream stream(value);
@@ -373,18 +373,18 @@ Status read_source(const po::variables_map& values, Options& options) {
     if (options.allow_empty_folder && options.manifests.empty()) {
         return invalid("--allow-empty-folder belongs to --manifests");
     }
-    options.context = text_of(values, "context");
+    options.context = option_text(values, "context");
     if (!options.context.empty() && options.kubeconfig.empty()) {
         return invalid("--context belongs to --kubeconfig");
     }
-    options.namespace_name = text_of(values, "namespace");
+    options.namespace_name = option_text(values, "namespace");
     options.allow_insecure = values["insecure-skip-tls-verify-allowed"].as<bool>();
-    const std::string endpoints = text_of(values, "endpoints-api");
+    const std::string endpoints = option_text(values, "endpoints-api");
     if (endpoints != "auto" && endpoints != "endpoints") {
         return invalid("--endpoints-api " + endpoints + ": must be auto or endpoints");
     }
     options.endpoints_only = endpoints == "endpoints";
-    const std::string events = text_of(values, "events");
+    const std::string events = option_text(values, "events");
     if (events != "on" && events != "off") {
         return invalid("--events " + events + ": must be on or off");
     }
@@ -396,14 +396,14 @@ Status read_source(const po::variables_map& values, Options& options) {
 }
 
 Result<MonitorOptions> read_monitor(const po::variables_map& values) {
-    MonitorOptions monitor{.socket_is_wanted = !values["listen"].defaulted(), .socket_group = text_of(values, "socket-group")};
-    if (const std::string http = text_of(values, "http"); http != "off") {
+    MonitorOptions monitor{.socket_is_wanted = !values["listen"].defaulted(), .socket_group = option_text(values, "socket-group")};
+    if (const std::string http = option_text(values, "http"); http != "off") {
         if (const Status checked = http::check_address(http); !checked) {
             return in_context("--http", checked.error());
         }
         monitor.http = http;
     }
-    const std::string listen = text_of(values, "listen");
+    const std::string listen = option_text(values, "listen");
     if (listen == "off") {
         monitor.socket.clear();
         return monitor;
@@ -444,7 +444,7 @@ Status read_log(const po::variables_map& values, Options& options) {
             return in_context("--log-level", checked.error());
         }
     }
-    const auto format = log::parse_format(text_of(values, "log-format"));
+    const auto format = log::parse_format(option_text(values, "log-format"));
     if (!format) {
         return in_context("--log-format", format.error());
     }
@@ -453,7 +453,7 @@ Status read_log(const po::variables_map& values, Options& options) {
 }
 
 Status read_gateways(const po::variables_map& values, Options& options) {
-    options.tls = {text_of(values, "tls-cert"), text_of(values, "tls-key"), text_of(values, "tls-ca")};
+    options.tls = {option_text(values, "tls-cert"), option_text(values, "tls-key"), option_text(values, "tls-ca")};
     const auto priority = values["sync-priority"].as<int64_t>();
     if (priority < 0 || priority > kSyncPriorityMax) {
         return invalid("--sync-priority " + std::to_string(priority) + ": must be 0 to " + std::to_string(kSyncPriorityMax));
@@ -491,7 +491,7 @@ Result<Options> options_from(const po::variables_map& values) {
         return std::unexpected(policy.error());
     }
     options.policy = std::move(*policy);
-    options.external_ip_policy = text_of(values, "external-ip-policy");
+    options.external_ip_policy = option_text(values, "external-ip-policy");
     return options;
 }
 
@@ -522,7 +522,7 @@ Status store_all(const std::vector<std::string>& arguments, po::variables_map& v
         }
     }
     po::store(parsed, values);
-    if (const std::string path = text_of(values, "config"); !path.empty()) {
+    if (const std::string path = option_text(values, "config"); !path.empty()) {
         std::ifstream file(path);
         if (!file) {
             return fail(Errc::NotFound, "--config " + path + ": cannot be read");

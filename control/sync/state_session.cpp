@@ -11,13 +11,13 @@
 namespace penstock::sync {
 namespace {
 
-std::string text_of(const semantics::ObjectNotice& about) {
+std::string notice_text(const semantics::ObjectNotice& about) {
     const std::string name =
         about.object.namespace_name.empty() ? about.object.name : about.object.namespace_name + "/" + about.object.name;
     return about.kind + " " + name + ": " + about.notice.reason + ": " + about.notice.message;
 }
 
-LogLine::Level level_of(const model::Notice& notice) {
+LogLine::Level notice_level(const model::Notice& notice) {
     return notice.level == model::Notice::Level::Warning ? LogLine::Level::Warning : LogLine::Level::Info;
 }
 
@@ -201,14 +201,14 @@ std::shared_ptr<const model::Service> StateSession::offered(const model::Service
 }
 
 void StateSession::tell_appeared(const semantics::ObjectNotice& about) {
-    say(level_of(about.notice), text_of(about));
+    say(notice_level(about.notice), notice_text(about));
     if (Observer* observer = observer_of(about)) {
         observer->on_notice_appeared(gateway_name(), about);
     }
 }
 
 void StateSession::tell_gone(const semantics::ObjectNotice& about) {
-    say(LogLine::Level::Info, "no longer: " + text_of(about));
+    say(LogLine::Level::Info, "no longer: " + notice_text(about));
     if (Observer* observer = observer_of(about)) {
         observer->on_notice_gone(gateway_name(), about);
     }

@@ -38,7 +38,7 @@ static_assert(kClasses.back().slots >= 8 * limits::kBackendsPerServiceMax, "back
 constexpr HashKey kOffsetKey{0x6d61676c65760001ULL, 0x6f66667365740001ULL};
 constexpr HashKey kSkipKey{0x6d61676c65760002ULL, 0x736b697000000002ULL};
 
-uint64_t hash_of(const Backend& backend, const HashKey& key) {
+uint64_t backend_hash(const Backend& backend, const HashKey& key) {
     return siphash13<3>(
         key, {load<uint64_t>(backend.address.bytes().data()), load<uint64_t>(backend.address.bytes().data() + 8), uint64_t{backend.port}});
 }
@@ -65,8 +65,8 @@ void append_by_turns(std::span<const Backend> backends, uint32_t slots, std::vec
         const uint64_t weight = weight_max == 0 ? 1 : backends[i].weight;
         if (weight != 0) {
             claimants.push_back({.backend = i,
-                                 .next = static_cast<uint32_t>(hash_of(backends[i], kOffsetKey) % slots),
-                                 .skip = static_cast<uint32_t>(hash_of(backends[i], kSkipKey) % (slots - 1)) + 1,
+                                 .next = static_cast<uint32_t>(backend_hash(backends[i], kOffsetKey) % slots),
+                                 .skip = static_cast<uint32_t>(backend_hash(backends[i], kSkipKey) % (slots - 1)) + 1,
                                  .weight = weight});
         }
     }

@@ -9,7 +9,7 @@
 namespace penstock::pipeline {
 namespace {
 
-void answer(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+void answer_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     const std::span<uint8_t> frame(burst.data[i], burst.length[i]);
     // As of refusals (new_flow.cpp).
@@ -75,7 +75,7 @@ void serve_echo(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (is_on_link) {
         return burst.drop(i, DropReason::MartianSource);
     }
-    answer(ctx, burst, i);
+    answer_echo(ctx, burst, i);
 }
 
 }  // namespace penstock::pipeline

@@ -43,14 +43,14 @@ const char* empty_text(v1::EmptyAction action) {
     }
 }
 
-std::string line(const std::string& name, const std::string& value) {
+std::string indented_line(const std::string& name, const std::string& value) {
     constexpr size_t kNameWidth = 16;
     return "  " + name + ":" + std::string(kNameWidth - name.size(), ' ') + value + "\n";
 }
 
 std::string frontends_text(const v1::ServiceStatus& service) {
     if (service.desired().frontends().empty()) {
-        return line("Frontends", "none");
+        return indented_line("Frontends", "none");
     }
     Table table({{"CLASS"}, {"ADDRESS"}, {"PORT", true}, {"SET", true}, {"SOURCE-RANGES"}});
     for (const v1::Frontend& frontend : service.desired().frontends()) {
@@ -63,7 +63,8 @@ std::string frontends_text(const v1::ServiceStatus& service) {
     for (const v1::SocketAddress& address : service.listening()) {
         listening.push_back(text_of(address));
     }
-    return line("Listening on", listening.empty() ? "nothing" : list_text(listening, listening.size())) + "  Frontends:\n" + table.text(4);
+    return indented_line("Listening on", listening.empty() ? "nothing" : list_text(listening, listening.size())) + "  Frontends:\n" +
+           table.text(4);
 }
 
 std::string ranges_text(const v1::Service& service) {
@@ -108,32 +109,34 @@ std::string backends_text(const v1::ServiceKey& key, const v1::ListBackendsRespo
                    health_text(backend.health()), list_text(sets, sets.size()), backend.endpoint().node_name(), backend.endpoint().zone(),
                    std::to_string(backend.connections()), std::to_string(backend.open_connections()), std::to_string(backend.new_flows())});
     }
-    return any ? "  Backends:\n" + table.text(4) : line("Backends", "none");
+    return any ? "  Backends:\n" + table.text(4) : indented_line("Backends", "none");
 }
 
 std::string traffic_text(const v1::ServiceStatus& service) {
     const v1::Traffic& traffic = service.traffic();
-    return line("Connections", std::to_string(service.connections()) + " with those in TIME-WAIT, " + std::to_string(traffic.new_flows()) +
-                                   " since start") +
-           line("To backends",
-                std::to_string(traffic.forward_packets()) + " packets, " + std::to_string(traffic.forward_bytes()) + " bytes") +
-           line("To clients",
-                std::to_string(traffic.reverse_packets()) + " packets, " + std::to_string(traffic.reverse_bytes()) + " bytes") +
-           line("Refused", std::to_string(traffic.rejected()) + " rejected, " + std::to_string(traffic.dropped()) + " dropped in silence");
+    return indented_line("Connections", std::to_string(service.connections()) + " with those in TIME-WAIT, " +
+                                            std::to_string(traffic.new_flows()) + " since start") +
+           indented_line("To backends",
+                         std::to_string(traffic.forward_packets()) + " packets, " + std::to_string(traffic.forward_bytes()) + " bytes") +
+           indented_line("To clients",
+                         std::to_string(traffic.reverse_packets()) + " packets, " + std::to_string(traffic.reverse_bytes()) + " bytes") +
+           indented_line("Refused",
+                         std::to_string(traffic.rejected()) + " rejected, " + std::to_string(traffic.dropped()) + " dropped in silence");
 }
 
 std::string port_description(const v1::ServiceStatus& service, const v1::ListBackendsResponse& backends) {
     const v1::Service& desired = service.desired();
-    std::string text = "Service " + text_of(desired.key()) + "\n" + line("Port", std::to_string(desired.service_port())) +
-                       line("Status", standing_text(service)) + line("Scheduler", text_of(desired.scheduler()));
+    std::string text = "Service " + text_of(desired.key()) + "\n" + indented_line("Port", std::to_string(desired.service_port())) +
+                       indented_line("Status", standing_text(service)) + indented_line("Scheduler", text_of(desired.scheduler()));
     for (int i = 0; i < desired.sets_size(); ++i) {
         const v1::BackendSet& set = desired.sets(i);
-        text += line("Set " + std::to_string(i), std::to_string(set.endpoints_size()) + " " + endpoints_text(set) + "; client address " +
-                                                     source_text(set.source()) + "; when empty: " + empty_text(set.when_empty()));
+        text += indented_line("Set " + std::to_string(i), std::to_string(set.endpoints_size()) + " " + endpoints_text(set) +
+                                                              "; client address " + source_text(set.source()) +
+                                                              "; when empty: " + empty_text(set.when_empty()));
     }
     const std::string ranges = ranges_text(desired);
     if (!ranges.empty()) {
-        text += line("Source ranges", ranges);
+        text += indented_line("Source ranges", ranges);
     }
     return text + frontends_text(service) + backends_text(desired.key(), backends) + traffic_text(service) + notices_text(service);
 }

@@ -8,7 +8,7 @@
 namespace penstock::cli {
 namespace {
 
-const char* state_text(v1::SyncCollection::State state) {
+const char* collection_state_text(v1::SyncCollection::State state) {
     switch (state) {
         case v1::SyncCollection::STATE_WAITING:
             return "waiting";
@@ -82,7 +82,7 @@ std::string collections_table(const v1::Sync& sync, bool wide) {
     Table table(std::move(columns));
     for (const v1::SyncCollection& collection : sync.collections()) {
         std::vector<std::string> cells{collection.kind(),
-                                       state_text(collection.state()),
+                                       collection_state_text(collection.state()),
                                        std::to_string(collection.objects()),
                                        std::to_string(collection.quarantined()),
                                        standing_text(collection),

@@ -101,7 +101,7 @@ TEST(KernelRoutes, ThatMayJoinAnotherAreReadAnew) {
     EXPECT_EQ(routes.apply(joins, Sent::SinceDump), Applied::Changed) << "nothing to join";
 }
 
-// Of an IPv6 route that others may join, Linux has been seen to keep what a message reports as replaced.
+// It may have replaced a route that no dump has shown.
 TEST(KernelRoutes, AReplacementByAnotherKindIsReadAnew) {
     KernelRoutes routes;
     RouteFact multipath = added(1, 0, 1);
