@@ -17,6 +17,11 @@ void count_in(Map& map, const Key& key, int by) {
     }
 }
 
+// An IPv6 route that no hop joins: by a device, blackhole, throw. Linux takes several with all attributes alike, which count as one here.
+bool stands_alone(const RouteFact& fact) {
+    return !fact.joins_others && !fact.key.destination.address().is_v4();
+}
+
 }  // namespace
 
 void KernelRoutes::count(const RouteFact& fact, int by) {
@@ -74,7 +79,7 @@ KernelRoutes::Applied KernelRoutes::apply(RouteFact fact, Sent sent) {
         if (sent == Sent::SinceDump && routes_.count(fact.key) <= 1) {
             several_.erase(fact.key);
         }
-        return Applied::Changed;
+        return stands_alone(fact) ? Applied::Unclear : Applied::Changed;
     }
     const auto known = std::distance(first, end);
     const bool is_replaced = fact.change == RouteFact::Change::Replaced;
@@ -95,7 +100,7 @@ KernelRoutes::Applied KernelRoutes::apply(RouteFact fact, Sent sent) {
         }
         // Linux prefers to replace a route that hops join by such a one, and any other by any other. The one known may not be it: see the
         // header on what dumps leave out.
-        if (first->second.joins_others != fact.joins_others || (!fact.joins_others && !fact.key.destination.address().is_v4())) {
+        if (first->second.joins_others != fact.joins_others || stands_alone(fact)) {
             return Applied::Unclear;
         }
         remove(first);

@@ -115,6 +115,21 @@ TEST(KernelRoutes, AReplacementByAnotherKindIsReadAnew) {
     EXPECT_EQ(routes.apply(alike, Sent::SinceDump), Applied::Changed);
 }
 
+// Linux takes two that are alike, and its message about the end of one is that of the other.
+TEST(KernelRoutes, TheEndOfAnIpv6RouteThatStandsAloneIsReadAnew) {
+    KernelRoutes routes;
+    const Prefix destination = *Prefix::parse("2001:db8:52::/48");
+    RouteFact hole{.change = RouteFact::Change::Added, .key = {destination, 7, 0}, .route = route::Route{destination, {}, {}, 7}};
+    routes.dumped(hole);
+    hole.change = RouteFact::Change::Removed;
+    EXPECT_EQ(routes.apply(hole, Sent::SinceDump), Applied::Unclear);
+    hole.joins_others = true;
+    hole.change = RouteFact::Change::Added;
+    EXPECT_EQ(routes.apply(hole, Sent::SinceDump), Applied::Changed);
+    hole.change = RouteFact::Change::Removed;
+    EXPECT_EQ(routes.apply(hole, Sent::SinceDump), Applied::Changed);
+}
+
 TEST(KernelRoutes, AHopThatDiesOrComesBackChangesWhereItLeads) {
     KernelRoutes routes;
     routes.dumped(added(1, 0, 1));
