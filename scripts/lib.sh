@@ -1,6 +1,8 @@
 # Shared by the scripts beside it; sourced, not run. Messages, and build directories that are configured once and built quietly.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# Paths below it count as relative ones: another clone finds what this one has compiled.
+export CCACHE_BASEDIR=$root
 me=scripts/$(basename "$0")
 
 say() { printf '%s: %s\n' "$me" "$*" >&2; }
