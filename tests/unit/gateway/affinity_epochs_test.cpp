@@ -20,13 +20,10 @@ model::Service sticky(const std::vector<std::string>& endpoints = {"10.0.0.1", "
     return web;
 }
 
-class AffinityEpochsTest : public testing::Test {
+// A compiler that is given one configuration after the other.
+class CompilerTest : public testing::Test {
  protected:
-    const lb::Service& apply(const model::Service& web, std::vector<model::Service> others = {}) {
-        others.push_back(web);
-        return apply_all(std::move(others));
-    }
-    const lb::Service& apply_all(std::vector<model::Service> services, std::vector<model::ServiceKey> forgotten = {}) {
+    void run(std::vector<model::Service> services, const std::vector<model::ServiceKey>& forgotten) {
         std::vector<model::ServiceKey> touched;
         for (const auto& [known, service] : wanted_) {
             touched.push_back(known);
@@ -36,6 +33,22 @@ class AffinityEpochsTest : public testing::Test {
             touched.push_back(known);
         }
         compiler_.run({wanted_, node_ports_, addresses_, forgotten}, touched);
+    }
+
+    DesiredServices wanted_;
+    model::NodePortAddresses node_ports_;
+    std::vector<model::PortAddress> addresses_;
+    Compiler compiler_;
+};
+
+class AffinityEpochsTest : public CompilerTest {
+ protected:
+    const lb::Service& apply(const model::Service& web, std::vector<model::Service> others = {}) {
+        others.push_back(web);
+        return apply_all(std::move(others));
+    }
+    const lb::Service& apply_all(std::vector<model::Service> services, std::vector<model::ServiceKey> forgotten = {}) {
+        run(std::move(services), forgotten);
         const auto* programmed = compiler_.compiled()->services.get(key("web"));
         return programmed == nullptr ? none_ : *programmed->service;
     }
@@ -49,10 +62,6 @@ class AffinityEpochsTest : public testing::Test {
         return 0;
     }
 
-    DesiredServices wanted_;
-    model::NodePortAddresses node_ports_;
-    std::vector<model::PortAddress> addresses_;
-    Compiler compiler_;
     lb::Service none_;
 };
 
@@ -170,18 +179,10 @@ model::Service united(const model::ServiceKey& key, const std::vector<std::strin
     return port;
 }
 
-class AffinityGroupTest : public testing::Test {
+class AffinityGroupTest : public CompilerTest {
  protected:
-    void apply(std::vector<model::Service> services, std::vector<model::ServiceKey> forgotten = {}) {
-        std::vector<model::ServiceKey> touched;
-        for (const auto& [known, service] : wanted_) {
-            touched.push_back(known);
-        }
-        wanted_ = desired(std::move(services));
-        for (const auto& [known, service] : wanted_) {
-            touched.push_back(known);
-        }
-        compiler_.run({wanted_, node_ports_, addresses_, forgotten}, touched);
+    void apply(std::vector<model::Service> services, const std::vector<model::ServiceKey>& forgotten = {}) {
+        run(std::move(services), forgotten);
     }
     const lb::Service& at(const model::ServiceKey& key) const { return *compiler_.compiled()->services.get(key)->service; }
     const lb::Backend& backend(const model::ServiceKey& key, const std::string& address) const {
@@ -202,11 +203,6 @@ class AffinityGroupTest : public testing::Test {
             EXPECT_EQ(stay(kHttp, address), stay(kDns, address)) << address;
         }
     }
-
-    DesiredServices wanted_;
-    model::NodePortAddresses node_ports_;
-    std::vector<model::PortAddress> addresses_;
-    Compiler compiler_;
 };
 
 TEST_F(AffinityGroupTest, PortsShareTheOwnerTheEpochAndTheNumbersOfAddresses_AFF002) {
