@@ -126,7 +126,7 @@ class Inspector {
     // Calls `visit` for each live connection until it answers false. Entries that change while they are read are read again.
     void for_each_connection(const std::function<bool(const ConnectionView&)>& visit) const;
 
-    // How full the SNAT addresses of the current snapshot are. Reads all connections, about 0.1 s for a million: for a scrape.
+    // How full the SNAT addresses of the current snapshot are. Reads all connections: for a scrape.
     [[nodiscard]] std::vector<nat::SnatUse> snat_use() const;
     // The buffers of the segments that workers make up.
     [[nodiscard]] BufferPoolView own_buffers() const;
